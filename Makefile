@@ -57,7 +57,8 @@ install:
 	$(INSTALL) -d $(ROOT)/bin $(ROOT)/lib/gondwana $(ROOT)/lib/pkgconfig $(ROOT)/include
 	$(INSTALL) -d $(ROOT)/share/man/man3 $(ROOT)/share/man/man7
 	$(INSTALL) $(BUILT)/gondwana $(ROOT)/bin
-	$(INSTALL) -m 644 $(BUILT)/libgondwana.so $(BUILT)/libgondwana_affinity.so $(ROOT)/lib/gondwana
+	$(INSTALL) -m 644 $(BUILT)/libgondwana.so $(BUILT)/libgondwana_affinity.so \
+	           $(BUILT)/libgondwana_hooks.so $(ROOT)/lib/gondwana
 	$(INSTALL) -m 644 $(BUILT)/libgondwana_api.so $(ROOT)/lib/libgondwana_api.so.$(VERSION)
 	ln -sf libgondwana_api.so.$(VERSION) $(ROOT)/lib/libgondwana_api.so.0
 	ln -sf libgondwana_api.so.0 $(ROOT)/lib/libgondwana_api.so

@@ -10,6 +10,7 @@ mod recording_file;
 mod report;
 mod residence;
 mod rset;
+mod sim;
 mod top;
 mod topo;
 mod usage;
@@ -64,6 +65,17 @@ enum Command {
     Rset(rset::RsetOptions),
     /// Advise what to change after a run with --monitor, and write a plan for the next one
     Advise(advise::AdviseOptions),
+    /// Run a program, built by gondwana cc, on a simulated machine
+    #[command(
+        override_usage = "gondwana sim --machine NAME|FILE [OPTIONS] [--] PROGRAM [ARGUMENTS]...",
+        after_help = "Example: gondwana cc -O2 -pthread my_program.c -o my_program; gondwana sim --machine wildfire-2x8 -- ./my_program"
+    )]
+    Sim(sim::SimOptions),
+    /// Compile and link C for gondwana sim: gcc's arguments
+    Cc(sim::CompileOptions),
+    /// Compile and link C++ for gondwana sim: g++'s arguments
+    #[command(name = "c++")]
+    Cxx(sim::CompileOptions),
     /// Start nodes on behalf of a launcher on another computer
     #[command(hide = true)]
     Agent,
@@ -95,6 +107,9 @@ fn obey() -> Result<ExitCode, failure::Failure> {
         Ok(Command::Where(options)) => residence::show(&options),
         Ok(Command::Rset(options)) => rset::rset(&options),
         Ok(Command::Advise(options)) => advise::advise(&options),
+        Ok(Command::Sim(options)) => sim::sim(&options),
+        Ok(Command::Cc(options)) => sim::compile("gcc", &options),
+        Ok(Command::Cxx(options)) => sim::compile("g++", &options),
         Ok(Command::Agent) => hosts::agent::serve(),
         Ok(Command::Generate(options)) => generate::generate(&CommandLine::command(), &options),
         Err(error) => usage::refused(&error).map(|()| ExitCode::SUCCESS),

@@ -1,0 +1,100 @@
+//! The statistics as a table.
+
+use gondwana_console::columns::{Side, columns, grouped};
+use gondwana_sim::{Counters, NodeStatistics, Statistics, Time};
+
+/// Most nodes that get columns of their own.
+const MOST: usize = 8;
+
+const CAUSES: [&str; 4] = ["cold", "replaced", "true sharing", "false sharing"];
+const SUPPLIES: [&str; 5] = ["local memory", "local cache", "remote memory", "remote cache", "third node"];
+
+/// The table, ending with a line break.
+pub(super) fn text(statistics: &Statistics) -> String {
+    let nodes = if statistics.nodes.len() <= MOST { &statistics.nodes[..] } else { &[] };
+    let mut lines = vec![heading(nodes.len())];
+    let mut count = |name: &str, get: &dyn Fn(&Counters) -> u64| {
+        let all = nodes.iter().map(|node| &node.counters).chain([&statistics.counters]);
+        let numbers: Vec<u64> = all.map(get).collect();
+        if numbers.iter().any(|number| *number > 0) {
+            lines.push(row(name, numbers.into_iter().map(grouped)));
+        }
+    };
+    count("loads", &|c| c.reads);
+    count("stores", &|c| c.writes);
+    count("accesses outside of the machine", &|c| c.outside);
+    count("misses of the first cache", &|c| c.l1_misses);
+    count("misses of the second cache", &Counters::misses);
+    for (index, name) in CAUSES.iter().enumerate() {
+        count(&format!("  {name}"), &move |c| c.l2_misses[index]);
+    }
+    for (index, name) in SUPPLIES.iter().enumerate() {
+        count(&format!("  from {name}"), &move |c| c.supplied[index]);
+        count("    mean latency, ns", &move |c| c.stalled[index] / c.supplied[index].max(1) / 1000);
+    }
+    count("upgrades", &|c| c.upgrades);
+    count("  of these, of other nodes' lines", &|c| c.remote_upgrades);
+    count("lines written back", &|c| c.written_back[0] + c.written_back[1]);
+    count("  to another node", &|c| c.written_back[1]);
+    count("lines lost to writes of others", &|c| c.invalidated);
+    let all = nodes.iter().map(|node| &node.counters).chain([&statistics.counters]);
+    lines.push(row("locality of misses, %", all.map(|c| percent(c.locality()))));
+    let mut of_nodes = |name: &str, get: &dyn Fn(&NodeStatistics) -> String, total: String| {
+        lines.push(row(name, nodes.iter().map(get).chain([total])));
+    };
+    let sum = |get: &dyn Fn(&NodeStatistics) -> u64| grouped(statistics.nodes.iter().map(get).sum());
+    let busy = |busy: Time| percent(busy as f64 / statistics.time.max(1) as f64);
+    of_nodes("bus in use, %", &|node| busy(node.bus.busy), String::new());
+    if statistics.nodes.len() > 1 {
+        of_nodes("controller in use, %", &|node| busy(node.controller.busy), String::new());
+        of_nodes("messages sent", &|node| grouped(node.messages), sum(&|node| node.messages));
+        of_nodes("bytes sent", &|node| grouped(node.message_bytes), sum(&|node| node.message_bytes));
+        of_nodes("pages at home", &|node| grouped(node.pages), sum(&|node| node.pages));
+        of_nodes("busiest link in use, %", &|_| String::new(), busy(statistics.busiest_link.busy));
+    }
+    let sides: Vec<Side> = [Side::Left].into_iter().chain(vec![Side::Right; nodes.len() + 1]).collect();
+    format!(
+        "{}: {} x {} processors, {:.3} ms of simulated time\n{}",
+        statistics.machine,
+        statistics.nodes.len(),
+        statistics.processors_per_node,
+        statistics.time as f64 / 1e9,
+        columns(&sides, &lines)
+    )
+}
+
+fn heading(nodes: usize) -> Vec<String> {
+    row("", (0..nodes).map(|node| format!("node {node}")).chain(["total".to_owned()]))
+}
+
+fn row(name: &str, cells: impl Iterator<Item = String>) -> Vec<String> {
+    [name.to_owned()].into_iter().chain(cells).collect()
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.1}", part * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_without_numbers_are_left_out() {
+        let mut statistics =
+            Statistics { machine: "m".to_owned(), time: 2_000_000_000, ..Statistics::default() };
+        statistics.nodes = vec![NodeStatistics::default(), NodeStatistics::default()];
+        statistics.nodes[1].counters.reads = 1234;
+        statistics.nodes[1].bus.busy = 1_000_000_000;
+        statistics.counters.reads = 1234;
+        let text = text(&statistics);
+        assert!(text.starts_with("m: 2 x 0 processors, 2.000 ms of simulated time\n"), "{text}");
+        let lines: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect())
+            .collect();
+        assert!(lines.contains(&vec!["loads", "0", "1,234", "1,234"]), "{text}");
+        assert!(lines.contains(&vec!["bus in use, %", "0.0", "50.0"]), "{text}");
+        assert!(!text.contains("stores"), "{text}");
+    }
+}

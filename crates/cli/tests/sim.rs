@@ -1,0 +1,166 @@
+//! `gondwana cc`, `gondwana c++` and `gondwana sim`, as a user has them.
+
+mod common;
+
+use common::folder::Folder;
+use common::installation::root;
+use common::whole::{LIMIT, Ran, run, whole};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn gondwana(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(&whole().gondwana);
+    command.args(arguments).current_dir(folder);
+    command
+}
+
+fn succeed(command: &mut Command) -> Ran {
+    let ran = run(command, LIMIT);
+    assert!(ran.status.is_some_and(|status| status.success()), "{command:?}: {}{}", ran.output, ran.errors);
+    ran
+}
+
+/// Compiles one of the programs in `tests/simulated`.
+fn compile(folder: &Path, file: &str) -> PathBuf {
+    let source = root().join("tests/simulated").join(file);
+    let compiler = if file.ends_with(".cpp") { "c++" } else { "cc" };
+    let mut command =
+        gondwana(folder, &[compiler, "-O1", "-g", "-Wall", "-Wextra", "-pthread", "-o", "program"]);
+    let ran = succeed(command.arg(source));
+    assert_eq!(ran.errors, "", "no warnings");
+    folder.join("program")
+}
+
+fn simulate(folder: &Path, options: &[&str], program: &[&str]) -> (Ran, Value) {
+    let json = folder.join("statistics.json");
+    let options = [&["sim", "--json", json.to_str().unwrap()], options, &["--"], program].concat();
+    let ran = succeed(&mut gondwana(folder, &options));
+    (ran, serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap())
+}
+
+/// Workloads built by `make CC="gondwana cc"` give the native result with a thread on each processor, and again the same
+/// statistics, whatever the size of the environment.
+#[test]
+fn workloads_give_the_native_result_each_time() {
+    let folder = Folder::new();
+    let out = folder.join("build");
+    let names = ["sor", "lu", "fft", "radix"];
+    let mut make = Command::new("make");
+    make.args(["--silent", "-C"]).arg(root().join("apps"));
+    make.arg(format!("CC={} cc", whole().gondwana.display())).arg(format!("OUT={}", out.display()));
+    succeed(make.args(names.map(|name| out.join(name))));
+    for name in names {
+        let native = succeed(Command::new(whole().apps.join(name)).args(["-p", "1"])).output;
+        let program = out.join(name);
+        let arguments = [program.to_str().unwrap(), "-p", "16"];
+        let (ran, statistics) = simulate(&folder, &["--machine", "wildfire-2x8"], &arguments);
+        assert_eq!(ran.output, native, "{name}");
+        assert_eq!(statistics["nodes"].as_array().unwrap().len(), 2);
+        assert!(statistics["counters"]["supplied"][2].as_u64().unwrap() > 0, "{name} uses the other node");
+    }
+    let radix = out.join("radix");
+    let json = folder.join("again.json");
+    let mut texts = vec![];
+    for size in 0..10 {
+        let mut command = gondwana(&folder, &["sim", "--machine", "wildfire-2x8", "--json"]);
+        command.arg(&json).arg("--").arg(&radix).args(["-p", "8", "-n", "2048"]);
+        succeed(command.env("FILLING", "x".repeat(size * 997)));
+        texts.push(fs::read_to_string(&json).unwrap());
+    }
+    assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
+}
+
+#[test]
+fn loads_stores_and_misses_are_those_of_the_source() {
+    let folder = Folder::new();
+    compile(&folder, "counts.c");
+    let (ran, statistics) = simulate(&folder, &["--machine", "e6000-16"], &["./program"]);
+    assert_eq!(ran.output, "5000050000\n");
+    let counters = &statistics["counters"];
+    assert_eq!((&counters["reads"], &counters["writes"]), (&Value::from(200_000), &Value::from(200_000)));
+    // Four passes over 800,000 bytes, more than both caches have, in lines of 32 and of 64 bytes; the arrays begin and end
+    // within a line.
+    let misses = counters["l1_misses"].as_u64().unwrap();
+    assert!((100_000..=100_004).contains(&misses), "{misses}");
+    let causes: Vec<u64> =
+        counters["l2_misses"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).collect();
+    assert!((25_000..=25_002).contains(&causes[0]) && (25_000..=25_002).contains(&causes[1]), "{causes:?}");
+    assert_eq!(causes[2..], [0, 0]);
+}
+
+#[test]
+fn threads_synchronise() {
+    let folder = Folder::new();
+    for (file, threads) in [("objects.c", "fill"), ("objects.c", "cpu:0,8"), ("threads.cpp", "round-robin")] {
+        compile(&folder, file);
+        let (ran, _) =
+            simulate(&folder, &["--machine", "wildfire-2x8", "--threads", threads], &["./program"]);
+        assert_eq!(ran.output, "ok\n", "{file}");
+    }
+}
+
+#[test]
+fn a_table_is_printed_and_the_status_is_the_programs() {
+    let folder = Folder::new();
+    compile(&folder, "counts.c");
+    let mut command =
+        gondwana(&folder, &["sim", "--machine", "olifant-4x4", "--placement", "striped", "./program"]);
+    let ran = succeed(&mut command);
+    assert!(ran.errors.starts_with("olifant-4x4: 4 x 4 processors, "), "{}", ran.errors);
+    assert!(ran.errors.contains("from remote memory") && ran.errors.contains("locality"), "{}", ran.errors);
+    fs::write(folder.join("seven.c"), "int main(void) { return 7; }").unwrap();
+    succeed(&mut gondwana(&folder, &["cc", "seven.c", "-o", "seven"]));
+    let ran = run(&mut gondwana(&folder, &["sim", "--machine", "cxl-2026", "./seven"]), LIMIT);
+    assert_eq!(ran.status.unwrap().code(), Some(7));
+    let ran = succeed(&mut gondwana(&folder, &["sim", "--list"]));
+    assert!(
+        ran.output.lines().any(|line| line.starts_with("wildfire-4x28  4 x 28 processors")),
+        "{}",
+        ran.output
+    );
+}
+
+#[test]
+fn what_cannot_be_is_said_in_one_sentence() {
+    let folder = Folder::new();
+    compile(&folder, "deadlock.c");
+    let machine = fs::read_to_string(root().join("machines/wildfire-2x8.toml")).unwrap();
+    fs::write(folder.join("bad.toml"), machine.replace("nodes = 2 ", "nodes = 10000 ")).unwrap();
+    fs::write(folder.join("odd.toml"), "name = \"x\"\nnodes = -1\n").unwrap();
+    let cases: [(&[&str], i32, &str); 9] = [
+        (
+            &["sim", "--machine", "e6000-16", "./program"],
+            125,
+            "all threads of the program wait for each other",
+        ),
+        (&["sim", "--machine", "none", "./program"], 2, "--machine: none is none of aviion-3x4, "),
+        (&["sim", "--machine", "bad.toml", "./program"], 2, "bad.toml: line 6: nodes: 10000 nodes: "),
+        (&["sim", "--machine", "odd.toml", "./program"], 2, "odd.toml: line 2: nodes: "),
+        (&["sim", "--machine", "numaq", "--placement", "near", "./program"], 2, "--placement: 'near': "),
+        (&["sim", "--machine", "numaq", "--threads", "cpu:99", "./program"], 2, "--threads cpu:99: "),
+        (&["sim", "--machine", "numaq", "/bin/true"], 126, "/bin/true was not built for the simulator"),
+        (&["sim", "--machine", "numaq", "./nothing"], 127, "./nothing: no such program"),
+        (&["cc", "-fopenmp", "x.c"], 2, "-fopenmp: OpenMP programs cannot be simulated yet"),
+    ];
+    for (arguments, status, sentence) in cases {
+        let ran = run(&mut gondwana(&folder, arguments), LIMIT);
+        assert_eq!(
+            ran.status.and_then(|status| status.code()),
+            Some(status),
+            "{arguments:?}: {}",
+            ran.errors
+        );
+        let first = ran.errors.lines().next().unwrap_or_default();
+        assert!(first.starts_with(&format!("gondwana: {sentence}")), "{arguments:?}: {}", ran.errors);
+    }
+}
+
+/// Table 1 of the WildFire paper within 5 %.
+#[test]
+fn latencies_of_the_papers_machines() {
+    let mut script = Command::new(root().join("bench/papers/wildfire-table-1"));
+    let ran = succeed(script.arg(&whole().gondwana));
+    assert_eq!(ran.output.matches("| remote memory |").count(), 3, "{}", ran.output);
+}

@@ -1,0 +1,233 @@
+//! The program's heap and its threads' stacks, at addresses that are the same in each run.
+
+use dlmalloc::{Allocator, Dlmalloc};
+use gondwana_interpose::{MALLOC_ALIGNMENT, errno};
+use libc::{c_int, c_void};
+use std::ops::Range;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The heap: 256 GiB of addresses, none of which takes memory before it is used.
+pub(crate) const REGION: Range<usize> = 0x1000_0000_0000..0x1040_0000_0000;
+
+/// Bytes of a thread's stack with its thread-local variables.
+pub(crate) const STACK: usize = 16 << 20;
+
+/// Stacks of all threads that may exist at a time.
+pub(crate) const STACKS: Range<usize> = 0x2000_0000_0000..0x2000_0000_0000 + 2048 * STACK;
+
+/// Maps memory at an address that nobody else has.
+pub(crate) fn map(range: &Range<usize>) -> Result<(), String> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: replaces nothing.
+    let at = unsafe {
+        gondwana_sys::syscall!(libc::SYS_mmap, range.start, range.len(), access, flags, -1, 0_usize)
+    };
+    if at as usize == range.start {
+        return Ok(());
+    }
+    Err(format!("{:#x} bytes of addresses from {:#x} on are not to be had", range.len(), range.start))
+}
+
+/// Gives the heap its memory from the bottom up.
+struct Bottom {
+    /// Where the part begins that was not given out yet; 0 before the heap is mapped.
+    end: AtomicUsize,
+}
+
+// SAFETY: parts that are given out do not overlap, and are mapped.
+unsafe impl Allocator for Bottom {
+    fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
+        let end = match self.end.load(Ordering::Relaxed) {
+            0 if map(&REGION).is_err() => return (ptr::null_mut(), 0, 0),
+            0 => REGION.start,
+            end => end,
+        };
+        match end.checked_add(size) {
+            Some(next) if next <= REGION.end => {
+                self.end.store(next, Ordering::Relaxed);
+                (end as *mut u8, size, 0)
+            }
+            _ => (ptr::null_mut(), 0, 0),
+        }
+    }
+
+    fn remap(&self, _: *mut u8, _: usize, _: usize, _: bool) -> *mut u8 {
+        ptr::null_mut()
+    }
+
+    fn free_part(&self, _: *mut u8, _: usize, _: usize) -> bool {
+        false
+    }
+
+    fn free(&self, _: *mut u8, _: usize) -> bool {
+        false
+    }
+
+    fn can_release_part(&self, _: u32) -> bool {
+        false
+    }
+
+    fn allocates_zeros(&self) -> bool {
+        true
+    }
+
+    fn page_size(&self) -> usize {
+        4096
+    }
+}
+
+static mut HEAP: Dlmalloc<Bottom> = Dlmalloc::new_with_allocator(Bottom { end: AtomicUsize::new(0) });
+
+/// Before each block: how long it is, and where the allocator's own block begins.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Header {
+    size: usize,
+    start: usize,
+}
+
+const HEADER: usize = size_of::<Header>();
+
+/// A block with its header, or null.
+fn allocate(size: usize, alignment: usize, zeroed: bool) -> *mut c_void {
+    let extra = if alignment > MALLOC_ALIGNMENT { alignment } else { 0 };
+    let total = size.checked_add(HEADER + extra).filter(|total| *total <= REGION.len());
+    // SAFETY: one host thread at a time allocates.
+    let heap = unsafe { &mut *(&raw mut HEAP) };
+    let start = total.map_or(ptr::null_mut(), |total| {
+        // SAFETY: the alignment is a power of two.
+        unsafe {
+            if zeroed { heap.calloc(total, MALLOC_ALIGNMENT) } else { heap.malloc(total, MALLOC_ALIGNMENT) }
+        }
+    }) as usize;
+    if start == 0 {
+        errno::set(libc::ENOMEM);
+        return ptr::null_mut();
+    }
+    let block = (start + HEADER).next_multiple_of(alignment.max(MALLOC_ALIGNMENT));
+    // SAFETY: the allocator's block has room for the header before this one.
+    unsafe { ((block - HEADER) as *mut Header).write(Header { size, start }) };
+    block as *mut c_void
+}
+
+/// # Safety
+/// The block is from [`allocate`].
+unsafe fn header(block: *mut c_void) -> Header {
+    // SAFETY: as the caller promises.
+    unsafe { ((block as usize - HEADER) as *const Header).read() }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn malloc(size: usize) -> *mut c_void {
+    allocate(size, MALLOC_ALIGNMENT, false)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+    match count.checked_mul(size) {
+        Some(bytes) => allocate(bytes, MALLOC_ALIGNMENT, true),
+        None => {
+            errno::set(libc::ENOMEM);
+            ptr::null_mut()
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn free(block: *mut c_void) {
+    // Blocks from before this library was there are not ours.
+    if !REGION.contains(&(block as usize)) {
+        return;
+    }
+    // SAFETY: the program gives back a block of this heap; one host thread at a time does.
+    unsafe {
+        let Header { size, start } = header(block);
+        let total = block as usize - start + size;
+        (*(&raw mut HEAP)).free(start as *mut u8, total, MALLOC_ALIGNMENT);
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
+    if block.is_null() {
+        return malloc(size);
+    }
+    if size == 0 {
+        // SAFETY: as the caller promises.
+        unsafe { free(block) };
+        return ptr::null_mut();
+    }
+    let moved = malloc(size);
+    if !moved.is_null() {
+        // SAFETY: the old block has as many bytes as its header says, and the new one is another.
+        unsafe {
+            let kept = header(block).size.min(size);
+            crate::bytes::copied(moved as usize, block as usize, kept);
+            ptr::copy_nonoverlapping(block.cast::<u8>(), moved.cast(), kept);
+            free(block);
+        }
+    }
+    moved
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    match count.checked_mul(size) {
+        // SAFETY: as the caller promises.
+        Some(bytes) => unsafe { realloc(block, bytes) },
+        None => {
+            errno::set(libc::ENOMEM);
+            ptr::null_mut()
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
+    if !alignment.is_power_of_two() {
+        errno::set(libc::EINVAL);
+        return ptr::null_mut();
+    }
+    allocate(size, alignment, false)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
+    memalign(alignment, size)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_memalign(to: *mut *mut c_void, alignment: usize, size: usize) -> c_int {
+    if !alignment.is_power_of_two() || alignment < size_of::<usize>() {
+        return libc::EINVAL;
+    }
+    let block = allocate(size, alignment, false);
+    if block.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: the program's variable.
+    unsafe { to.write(block) };
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn valloc(size: usize) -> *mut c_void {
+    memalign(4096, size)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvalloc(size: usize) -> *mut c_void {
+    memalign(4096, size.next_multiple_of(4096))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
+    if REGION.contains(&(block as usize)) {
+        // SAFETY: a block of this heap.
+        unsafe { header(block).size }
+    } else {
+        0
+    }
+}

@@ -1,0 +1,203 @@
+//! The start of the program on a stack of the machine, and its end with the statistics.
+
+use crate::fiber::{self, Fiber};
+use crate::settings::Settings;
+use crate::world::{self, started, world};
+use crate::{heap, next};
+use gondwana_interpose::message::write_line;
+use libc::{c_char, c_int, c_void, dl_phdr_info};
+use std::ops::Range;
+use std::ptr;
+
+type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
+type Hook = extern "C" fn();
+
+/// Ends the process because of something that cannot be simulated. The status is that of `gondwana run` for its own errors.
+pub(crate) fn die(why: &str) -> ! {
+    write_line(2, why);
+    // SAFETY: ends the process.
+    unsafe { gondwana_sys::syscall!(libc::SYS_exit_group, 125) };
+    unreachable!("the process has ended")
+}
+
+/// What `main` is called with.
+struct Program {
+    main: Main,
+    argc: c_int,
+    argv: *mut *mut c_char,
+    environment: *mut *mut c_char,
+}
+
+static mut PROGRAM: Option<Program> = None;
+
+/// The host thread's own stack, left for good.
+static mut ORIGINAL: Option<Fiber> = None;
+
+/// # Safety
+/// Called by the program's entry code only.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __libc_start_main(
+    main: Main,
+    argc: c_int,
+    argv: *mut *mut c_char,
+    init: Option<Hook>,
+    fini: Option<Hook>,
+    loader_fini: Option<Hook>,
+    stack_end: *mut c_void,
+) -> c_int {
+    let real = next!(__libc_start_main: unsafe extern "C" fn(
+        Main, c_int, *mut *mut c_char, Option<Hook>, Option<Hook>, Option<Hook>, *mut c_void
+    ) -> c_int);
+    // SAFETY: nothing else runs yet; the C library gets what the loader has passed, with another main.
+    unsafe {
+        PROGRAM = Some(Program { main, argc, argv, environment: ptr::null_mut() });
+        real(start, argc, argv, init, fini, loader_fini, stack_end)
+    }
+}
+
+/// In place of `main`: builds the machine, and goes on on a stack of it.
+extern "C" fn start(argc: c_int, argv: *mut *mut c_char, environment: *mut *mut c_char) -> c_int {
+    fiber::begin();
+    let settings = Settings::read();
+    let begun = heap::map(&heap::STACKS).and_then(|()| settings).and_then(world::begin);
+    if let Err(why) = begun {
+        die(&why);
+    }
+    // SAFETY: nothing else runs yet; the stack is nobody's.
+    unsafe {
+        let arguments = copied_arguments(argc, argv);
+        if let Some(program) = (*(&raw mut PROGRAM)).as_mut() {
+            (program.argv, program.environment) = (arguments, environment);
+        }
+        let top = heap::STACKS.start + heap::STACK;
+        let fiber = Fiber::new(top, fiber::thread_pointer(), run_main);
+        ORIGINAL = Some(Fiber::current());
+        let original = (*(&raw mut ORIGINAL)).as_mut().map_or(ptr::null_mut(), ptr::from_mut);
+        fiber::switch(original, fiber);
+    }
+    unreachable!("the original stack was left for good")
+}
+
+extern "C" fn run_main() -> ! {
+    // SAFETY: `start` has written it.
+    let program = unsafe { (*(&raw mut PROGRAM)).take() };
+    let program = program.unwrap_or_else(|| die("main has no arguments"));
+    let status = (program.main)(program.argc, program.argv, program.environment);
+    // SAFETY: ends the process as returning from main does.
+    unsafe { libc::exit(status) }
+}
+
+/// The arguments in the heap: where the kernel puts them depends on the size of the environment.
+///
+/// # Safety
+/// They are what the kernel has passed.
+unsafe fn copied_arguments(argc: c_int, argv: *mut *mut c_char) -> *mut *mut c_char {
+    let count = argc.max(0) as usize;
+    // SAFETY: as the caller promises; the copies have room for what is copied.
+    unsafe {
+        let copies: *mut *mut c_char = libc::malloc((count + 1) * size_of::<*mut c_char>()).cast();
+        for index in 0..count {
+            copies.add(index).write(libc::strdup(*argv.add(index)));
+        }
+        copies.add(count).write(ptr::null_mut());
+        copies
+    }
+}
+
+/// Where the loader has put the program's own segments.
+pub(crate) fn image() -> Range<usize> {
+    unsafe extern "C" fn first(info: *mut dl_phdr_info, _size: usize, range: *mut c_void) -> c_int {
+        // SAFETY: the loader passes its description of the first object, the program, and our range.
+        unsafe {
+            let info = &*info;
+            let range = &mut *range.cast::<Range<usize>>();
+            let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
+            for header in headers.iter().filter(|header| header.p_type == libc::PT_LOAD) {
+                let start = info.dlpi_addr as usize + header.p_vaddr as usize;
+                range.start = range.start.min(start);
+                range.end = range.end.max(start + header.p_memsz as usize);
+            }
+        }
+        1
+    }
+    let mut range = Range { start: usize::MAX, end: 0 };
+    // SAFETY: the callback is called during the call.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut range).cast()) };
+    range
+}
+
+/// Passes the statistics on, once.
+fn finish() {
+    let Some(world) = world() else { return };
+    // SAFETY: a system call.
+    let process = unsafe { gondwana_sys::syscall!(libc::SYS_getpid) };
+    if process != world.process {
+        return;
+    }
+    world.process = -1;
+    if let Err(wrong) = if cfg!(debug_assertions) { world.machine.check() } else { Ok(()) } {
+        die(&format!("the simulated machine has contradicted itself: {wrong}"));
+    }
+    let statistics = world.machine.statistics(&world.settings.machine, world.now());
+    match serde_json::to_string(&statistics) {
+        Ok(text) => world.settings.answer(&text),
+        Err(error) => die(&format!("the statistics cannot be written: {error}")),
+    }
+}
+
+extern "C" fn at_end() {
+    finish();
+}
+
+/// Runs after all handlers of the program and of the libraries that use this one.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = at_end;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn _exit(status: c_int) -> ! {
+    finish();
+    // SAFETY: ends the process.
+    unsafe { gondwana_sys::syscall!(libc::SYS_exit_group, status) };
+    unreachable!("the process has ended")
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn _Exit(status: c_int) -> ! {
+    // SAFETY: the same.
+    unsafe { _exit(status) }
+}
+
+/// A child would have all target threads.
+#[unsafe(no_mangle)]
+extern "C" fn fork() -> libc::pid_t {
+    die("the program forks, which cannot be simulated: posix_spawn and system are possible")
+}
+
+/// How many processors the machine has, for programs that ask the C library.
+#[unsafe(no_mangle)]
+extern "C" fn get_nprocs() -> c_int {
+    started().machine.processors() as c_int
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn get_nprocs_conf() -> c_int {
+    get_nprocs()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sysconf(name: c_int) -> libc::c_long {
+    let real = next!(sysconf: unsafe extern "C" fn(c_int) -> libc::c_long);
+    match (name, world()) {
+        (libc::_SC_NPROCESSORS_ONLN | libc::_SC_NPROCESSORS_CONF, Some(world)) => {
+            world.machine.processors() as libc::c_long
+        }
+        // SAFETY: the caller's own call.
+        _ => unsafe { real(name) },
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn sched_getcpu() -> c_int {
+    started().schedule.current() as c_int
+}

@@ -1,0 +1,259 @@
+//! What an access does that the fast path cannot: caches, the node's bus, and from there the other nodes.
+
+use crate::Time;
+use crate::counters::{Cause, Supply};
+use crate::directory::{Node, Request, State};
+use crate::lines::{NOBODY, Place};
+use crate::machine::{Kind, Machine};
+
+impl Machine {
+    /// Makes an access of `width` bytes, which may cross lines. The processor's time passes.
+    pub fn access(&mut self, processor: usize, address: u64, width: u64, kind: Kind) {
+        let (first, last) = (address / self.l1_line, (address + width.max(1) - 1) / self.l1_line);
+        for line in first..=last {
+            let start = address.max(line * self.l1_line);
+            let end = (address + width.max(1)).min((line + 1) * self.l1_line);
+            self.access_line(processor, start, end - start, kind);
+        }
+    }
+
+    /// True if an access needs no bus: the processor's caches have what it takes.
+    #[must_use]
+    pub fn is_private(&self, processor: usize, address: u64, width: u64, kind: Kind) -> bool {
+        let (first, last) = (address >> self.line_shift, (address + width.max(1) - 1) >> self.line_shift);
+        let least = if kind == Kind::Write { State::Modified } else { State::Shared };
+        (first..=last).all(|line| self.l2[processor].state(line) >= least)
+    }
+
+    /// Counts an access to memory that the machine does not have. It takes the time of a hit.
+    pub fn access_outside(&mut self, processor: usize, kind: Kind) {
+        self.ports[processor].step();
+        self.counters[processor].outside += 1;
+        if kind == Kind::Write {
+            self.counters[processor].writes += 1;
+        }
+    }
+
+    /// An access within one line of the first cache.
+    fn access_line(&mut self, processor: usize, address: u64, width: u64, kind: Kind) {
+        let write = kind == Kind::Write;
+        let port = &mut self.ports[processor];
+        port.step();
+        if write {
+            self.counters[processor].writes += 1;
+        }
+        let (l1_line, words) = (port.l1.line_of(address), port.l1.words(address, width));
+        if !port.l1.touch(l1_line, write) {
+            self.miss_l1(processor, address, words, write);
+        }
+        if write {
+            self.ports[processor].l1.mark(l1_line, words);
+        }
+    }
+
+    fn miss_l1(&mut self, processor: usize, address: u64, words: u64, write: bool) {
+        self.counters[processor].l1_misses += 1;
+        let now = self.ports[processor].now();
+        let line = address >> self.line_shift;
+        let node = self.node_of[processor];
+        let state = self.l2[processor].touch(line);
+        let enough = if write { state == State::Modified } else { state != State::Invalid };
+        let done = if enough {
+            now + self.times.l2
+        } else {
+            let placement = &self.placement;
+            let place = self.lines.find(line, |page| Self::place(placement, page, node));
+            if state == State::Invalid {
+                self.miss_l2(processor, line, place, words, write, now)
+            } else {
+                self.upgrade(processor, line, place, now)
+            }
+        };
+        let state = self.l2[processor].state(line);
+        let l1_line = self.ports[processor].l1.line_of(address);
+        let gone = self.ports[processor].l1.fill(l1_line, state == State::Modified);
+        if let Some((gone, words)) = gone.filter(|(_, words)| *words != 0) {
+            self.note_words(gone * self.l1_line / self.l2_line, words);
+        }
+        self.ports[processor].pass(done - now);
+    }
+
+    /// A line that the processor does not have. Returns when it has.
+    fn miss_l2(
+        &mut self,
+        processor: usize,
+        line: u64,
+        place: Place,
+        words: u64,
+        write: bool,
+        now: Time,
+    ) -> Time {
+        let (done, supply) = if write {
+            self.own(processor, line, place, now)
+        } else {
+            self.read(processor, line, place, now)
+        };
+        let state = if write { State::Modified } else { State::Shared };
+        if let Some(victim) = self.l2[processor].add(line, state) {
+            self.evict(processor, victim.line, victim.state, done);
+        }
+        let number = u8::try_from(processor).expect("machines are checked");
+        let entry = self.lines.get(place);
+        let sharing = entry.history.as_mut().and_then(|history| history.give_back(number, words));
+        let cause = match sharing {
+            _ if entry.had >> processor & 1 == 0 => Cause::Cold,
+            Some(true) => Cause::TrueSharing,
+            Some(false) => Cause::FalseSharing,
+            None => Cause::Replaced,
+        };
+        entry.had |= 1 << processor;
+        entry.holders |= 1 << processor;
+        if write {
+            entry.owner = number;
+        }
+        let counters = &mut self.counters[processor];
+        counters.l2_misses[cause as usize] += 1;
+        counters.supplied[supply as usize] += 1;
+        counters.stalled[supply as usize] += done - now;
+        done
+    }
+
+    /// A line that the processor has, but may not write.
+    fn upgrade(&mut self, processor: usize, line: u64, place: Place, now: Time) -> Time {
+        let node = self.node_of[processor];
+        let remote = self.lines.get(place).entry.state(node) != State::Modified;
+        let (done, _) = self.own(processor, line, place, now);
+        self.l2[processor].change(line, State::Modified);
+        self.lines.get(place).owner = u8::try_from(processor).expect("machines are checked");
+        let counters = &mut self.counters[processor];
+        counters.upgrades += 1;
+        counters.remote_upgrades += u64::from(remote);
+        counters.upgrade_stalled += done - now;
+        done
+    }
+
+    /// The bus of a node orders a request; returns when the snoop result is there.
+    pub(crate) fn snoop(&mut self, node: Node, at: Time) -> Time {
+        let bus = &mut self.nodes[usize::from(node)].bus;
+        bus.reserve(at, self.times.bus_busy) + self.times.bus
+    }
+
+    /// The memory of a node delivers or takes a line.
+    pub(crate) fn memory(&mut self, node: Node, line: u64, at: Time) -> Time {
+        let banks = &mut self.nodes[usize::from(node)].banks;
+        let bank = usize::try_from(line % banks.len() as u64).expect("an index");
+        banks[bank].reserve(at, self.times.memory_busy) + self.times.memory
+    }
+
+    /// The processor of a node that supplies a line, if one does.
+    pub(crate) fn supplier(&mut self, node: Node, place: Place) -> Option<usize> {
+        let owner = self.lines.get(place).owner;
+        let there = owner != NOBODY && self.node_of[usize::from(owner)] == node;
+        there.then_some(usize::from(owner))
+    }
+
+    fn read(&mut self, processor: usize, line: u64, place: Place, now: Time) -> (Time, Supply) {
+        let node = self.node_of[processor];
+        let snooped = self.snoop(node, now + self.times.l2);
+        if let Some(owner) = self.supplier(node, place) {
+            self.demote(owner, line, place);
+            return (snooped + self.times.cache_supply, Supply::LocalCache);
+        }
+        let home = self.lines.home(place);
+        if home == node && self.lines.get(place).entry.state(node) != State::Invalid {
+            return (self.memory(node, line, snooped), Supply::LocalMemory);
+        }
+        self.request(node, line, place, Request::Read, snooped)
+    }
+
+    fn own(&mut self, processor: usize, line: u64, place: Place, now: Time) -> (Time, Supply) {
+        let node = self.node_of[processor];
+        let snooped = self.snoop(node, now + self.times.l2);
+        let has = self.l2[processor].state(line) != State::Invalid;
+        let result = if self.lines.get(place).entry.state(node) == State::Modified {
+            match self.supplier(node, place) {
+                _ if has => (snooped, Supply::LocalCache),
+                Some(_) => (snooped + self.times.cache_supply, Supply::LocalCache),
+                None => (self.memory(node, line, snooped), Supply::LocalMemory),
+            }
+        } else {
+            self.request(node, line, place, Request::Own, snooped)
+        };
+        let others = self.members[usize::from(node)] & !(1 << processor);
+        self.invalidate(others, line, place);
+        result
+    }
+
+    /// An owner lets others read: it stays the owner.
+    pub(crate) fn demote(&mut self, owner: usize, line: u64, place: Place) {
+        self.l2[owner].change(line, State::Owned);
+        let words = self.lose_l1(owner, line, true);
+        if let Some(history) = &mut self.lines.get(place).history {
+            history.write(words);
+        }
+    }
+
+    /// Takes a line from those of these processors that have it.
+    pub(crate) fn invalidate(&mut self, processors: u128, line: u64, place: Place) {
+        let losers = self.lines.get(place).holders & processors;
+        if losers == 0 {
+            return;
+        }
+        let mut words = 0;
+        for loser in (0..self.ports.len()).filter(|loser| losers >> loser & 1 == 1) {
+            self.l2[loser].change(line, State::Invalid);
+            words |= self.lose_l1(loser, line, false);
+            self.counters[loser].invalidated += 1;
+        }
+        let entry = self.lines.get(place);
+        entry.holders &= !losers;
+        if entry.owner != NOBODY && losers >> entry.owner & 1 == 1 {
+            entry.owner = NOBODY;
+        }
+        let history = entry.history.get_or_insert_default();
+        history.write(words);
+        history.take(losers);
+    }
+
+    /// The first cache loses what it has of a line; returns the words that were written in it.
+    fn lose_l1(&mut self, processor: usize, line: u64, only_writing: bool) -> u64 {
+        let parts = self.l2_line / self.l1_line;
+        let l1 = &mut self.ports[processor].l1;
+        (line * parts..(line + 1) * parts).fold(0, |words, part| words | l1.lose(part, only_writing))
+    }
+
+    /// Words of a line were written in the present period of its history.
+    fn note_words(&mut self, line: u64, words: u64) {
+        // The page has been touched, so nobody asks where it is to be.
+        let place = self.lines.find(line, |_| 0);
+        if let Some(history) = &mut self.lines.get(place).history {
+            history.write(words);
+        }
+    }
+
+    /// A line has to make room in the second cache.
+    fn evict(&mut self, processor: usize, line: u64, state: State, at: Time) {
+        let place = self.lines.find(line, |_| 0);
+        let words = self.lose_l1(processor, line, false);
+        let node = self.node_of[processor];
+        let home = self.lines.home(place);
+        let members = self.members[usize::from(node)];
+        let entry = self.lines.get(place);
+        if let Some(history) = &mut entry.history {
+            history.write(words);
+        }
+        entry.holders &= !(1 << processor);
+        if state == State::Shared {
+            return;
+        }
+        entry.owner = NOBODY;
+        let keeps = entry.holders & members != 0;
+        self.counters[processor].written_back[usize::from(home != node)] += 1;
+        let snooped = self.snoop(node, at);
+        if home == node {
+            self.memory(node, line, snooped);
+        } else {
+            self.write_back(node, line, place, keeps, snooped);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A set-associative cache as tags: which lines it has, in which state, least recently used first to go.
+
+use crate::directory::State;
+
+/// One line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub line: u64,
+    pub state: State,
+}
+
+/// The tags.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    /// Each set's lines, the most recently used first; invalid ones at the end.
+    sets: Vec<Held>,
+    ways: usize,
+    set_count: u64,
+}
+
+const NOTHING: Held = Held { line: u64::MAX, state: State::Invalid };
+
+impl Cache {
+    /// An empty cache; all three are at least 1, and there is at least one set.
+    pub(crate) fn new(bytes: u64, line: u64, ways: u64) -> Self {
+        let set_count = bytes / line / ways;
+        let lines = usize::try_from(set_count * ways).expect("machines are checked");
+        Self {
+            sets: vec![NOTHING; lines],
+            ways: usize::try_from(ways).expect("machines are checked"),
+            set_count,
+        }
+    }
+
+    fn set(&mut self, line: u64) -> &mut [Held] {
+        // Numbers of sets are powers of two.
+        let set = usize::try_from(line & (self.set_count - 1)).expect("below the number of sets");
+        &mut self.sets[set * self.ways..(set + 1) * self.ways]
+    }
+
+    /// The state of a line, which becomes the most recently used.
+    pub(crate) fn touch(&mut self, line: u64) -> State {
+        let set = self.set(line);
+        match set.iter().position(|held| held.line == line) {
+            None => State::Invalid,
+            Some(at) => {
+                set[..=at].rotate_right(1);
+                set[0].state
+            }
+        }
+    }
+
+    /// The state of a line.
+    pub(crate) fn state(&self, line: u64) -> State {
+        let set = usize::try_from(line & (self.set_count - 1)).expect("below the number of sets");
+        let set = &self.sets[set * self.ways..(set + 1) * self.ways];
+        set.iter().find(|held| held.line == line).map_or(State::Invalid, |held| held.state)
+    }
+
+    /// Adds a line that is not there; returns the one that had to go.
+    pub(crate) fn add(&mut self, line: u64, state: State) -> Option<Held> {
+        let set = self.set(line);
+        let last = set[set.len() - 1];
+        set.rotate_right(1);
+        set[0] = Held { line, state };
+        (last.state != State::Invalid).then_some(last)
+    }
+
+    /// Changes the state of a line that is there; [`State::Invalid`] takes it away.
+    pub(crate) fn change(&mut self, line: u64, state: State) {
+        let set = self.set(line);
+        let Some(at) = set.iter().position(|held| held.line == line) else { return };
+        if state == State::Invalid {
+            set[at..].rotate_left(1);
+            let last = set.len() - 1;
+            set[last] = NOTHING;
+        } else {
+            set[at].state = state;
+        }
+    }
+
+    /// All lines that it has.
+    pub(crate) fn held(&self) -> impl Iterator<Item = Held> + '_ {
+        self.sets.iter().copied().filter(|held| held.state != State::Invalid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use State::{Invalid, Modified, Shared};
+
+    #[test]
+    fn the_least_recently_used_line_of_the_set_goes() {
+        // Two sets of two ways.
+        let mut cache = Cache::new(256, 64, 2);
+        assert_eq!(cache.add(0, Shared), None);
+        assert_eq!(cache.add(2, Modified), None);
+        assert_eq!(cache.add(1, Shared), None, "another set");
+        assert_eq!(cache.touch(0), Shared);
+        assert_eq!(cache.add(4, Shared), Some(Held { line: 2, state: Modified }));
+        assert_eq!([0, 1, 2, 4].map(|line| cache.state(line)), [Shared, Shared, Invalid, Shared]);
+    }
+
+    #[test]
+    fn an_invalid_way_is_filled_first() {
+        let mut cache = Cache::new(256, 64, 4);
+        for line in 0..4 {
+            assert_eq!(cache.add(line, Shared), None);
+        }
+        cache.change(2, Invalid);
+        assert_eq!(cache.add(9, Shared), None);
+        assert_eq!(cache.add(10, Shared), Some(Held { line: 0, state: Shared }));
+    }
+}

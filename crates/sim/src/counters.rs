@@ -1,0 +1,99 @@
+//! What one processor did.
+
+use crate::Time;
+use serde::{Deserialize, Serialize};
+
+/// Why a line was not in the processor's caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The processor never had it.
+    Cold,
+    /// It had to make room for others: the cache is too small, or lines that are used together fall into one set.
+    Replaced,
+    /// Another processor wrote the word that is accessed.
+    TrueSharing,
+    /// Another processor wrote other words of the line.
+    FalseSharing,
+}
+
+/// Where a line came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supply {
+    /// Memory of the processor's node.
+    LocalMemory,
+    /// A cache of the processor's node.
+    LocalCache,
+    /// Memory of the line's home, another node.
+    RemoteMemory,
+    /// A cache of another node, where requester, home and owner are two nodes.
+    RemoteCache,
+    /// A cache of a third node: requester, home and owner are three.
+    ThreeHop,
+}
+
+/// Counts of one processor, or sums of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Loads.
+    pub reads: u64,
+    /// Stores; an atomic read-modify-write is one.
+    pub writes: u64,
+    /// Accesses to memory that the machine does not have: data of libraries, files mapped by the program.
+    pub outside: u64,
+    /// Accesses that missed the first cache.
+    pub l1_misses: u64,
+    /// Accesses that missed the second cache as well, by cause in the order of [`Cause`].
+    pub l2_misses: [u64; 4],
+    /// The same misses by supply in the order of [`Supply`].
+    pub supplied: [u64; 5],
+    /// Picoseconds for which the processor waited for them, by supply.
+    pub stalled: [Time; 5],
+    /// Writes to lines that the processor had, but could not write.
+    pub upgrades: u64,
+    /// Of these, those for which other nodes had to be asked.
+    pub remote_upgrades: u64,
+    /// Picoseconds for which the processor waited for them.
+    pub upgrade_stalled: Time,
+    /// Lines written back to the memory of the node, and of another node.
+    pub written_back: [u64; 2],
+    /// Lines that the processor lost because another one wrote.
+    pub invalidated: u64,
+}
+
+impl Counters {
+    /// Misses of the second cache.
+    #[must_use]
+    pub fn misses(&self) -> u64 {
+        self.l2_misses.iter().sum()
+    }
+
+    /// Those that were supplied in the node, as a share of all; 1 if there were none.
+    #[must_use]
+    pub fn locality(&self) -> f64 {
+        let local = self.supplied[0] + self.supplied[1];
+        if self.misses() == 0 { 1.0 } else { local as f64 / self.misses() as f64 }
+    }
+
+    /// Adds another processor's.
+    pub fn add(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.outside += other.outside;
+        self.l1_misses += other.l1_misses;
+        self.upgrades += other.upgrades;
+        self.remote_upgrades += other.remote_upgrades;
+        self.upgrade_stalled += other.upgrade_stalled;
+        self.invalidated += other.invalidated;
+        let pairs = [
+            (&mut self.l2_misses[..], &other.l2_misses[..]),
+            (&mut self.supplied[..], &other.supplied[..]),
+            (&mut self.stalled[..], &other.stalled[..]),
+            (&mut self.written_back[..], &other.written_back[..]),
+        ];
+        for (sums, terms) in pairs {
+            for (sum, term) in sums.iter_mut().zip(terms) {
+                *sum += term;
+            }
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Machines as files (TOML).
+
+use crate::{MAX_NODES, MAX_PROCESSORS};
+use gondwana_rset::{MemoryPolicy, Registry};
+use gondwana_topology::{Bytes, DescriptionError, Machine};
+use serde::{Deserialize, Serialize};
+
+/// A simulated machine. All nodes are alike. Times are in nanoseconds, if not said otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// What people call it.
+    pub name: String,
+    /// How many nodes it has.
+    pub nodes: u64,
+    /// How many processors each node has.
+    pub processors: u64,
+    /// Each processor.
+    pub processor: ProcessorPart,
+    /// The first cache of each processor.
+    pub l1: CachePart,
+    /// The second cache of each processor; has all that is in the first.
+    pub l2: CachePart,
+    /// The bus of each node.
+    pub bus: BusPart,
+    /// The memory of each node.
+    pub memory: MemoryPart,
+    /// The node controller of each node, with the directory of its memory. A machine of one node has none.
+    pub controller: Option<ControllerPart>,
+    /// The network between nodes. A machine of one node has none.
+    pub network: Option<NetworkPart>,
+}
+
+/// A processor. It works in order and waits for each miss.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessorPart {
+    /// Cycles in a microsecond.
+    pub mhz: u64,
+    /// Cycles from one access to the next if all hit the first cache: what the instructions in between take, too, as
+    /// the simulator sees only accesses.
+    pub cycles_per_access: u64,
+}
+
+/// A cache.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CachePart {
+    /// Its capacity.
+    pub size: Bytes,
+    /// Bytes in a line.
+    pub line: u64,
+    /// Lines in a set (associativity).
+    pub ways: u64,
+    /// The time that a look-up takes; of the first cache, it is in `cycles_per_access`.
+    #[serde(default)]
+    pub latency: u64,
+}
+
+/// A bus on which the caches of a node snoop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BusPart {
+    /// From the request to the snoop result.
+    pub latency: u64,
+    /// For how long a transaction keeps the bus busy.
+    pub occupancy: u64,
+    /// From the snoop result until another cache of the node has supplied the line.
+    pub cache_supply: u64,
+}
+
+/// The memory of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryPart {
+    /// From the snoop result until memory has supplied the line.
+    pub latency: u64,
+    /// Banks, interleaved by line.
+    pub banks: u64,
+    /// For how long an access keeps its bank busy.
+    pub occupancy: u64,
+    /// Bytes in a page.
+    pub page_size: Bytes,
+    /// Which node a page is on: a policy of resource sets.
+    #[serde(default = "usual_placement")]
+    pub placement: String,
+}
+
+fn usual_placement() -> String {
+    "local".to_owned()
+}
+
+/// A node controller. Each of its four parts in a request takes a time; the controller is busy for `occupancy` each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControllerPart {
+    /// The requester's: from the snoop result until the request leaves.
+    pub request: u64,
+    /// The home's: look-up in the directory, until the demands leave.
+    pub home: u64,
+    /// The owner's and the sharers': from a demand to the request on their bus.
+    pub slave: u64,
+    /// The requester's: from a reply to the answer on its bus.
+    pub reply: u64,
+    /// For how long each of these keeps the controller busy.
+    pub occupancy: u64,
+    /// From the snoop result until a cache has supplied the line to the controller; `bus.cache_supply` if not given.
+    pub intervention: Option<u64>,
+}
+
+/// How nodes are linked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// A link between each two.
+    Direct,
+    /// A link to the next and one to the last; messages take the shorter way.
+    Ring,
+    /// A link to each node whose number differs in one bit.
+    Hypercube,
+    /// One switch in the middle.
+    Switch,
+}
+
+/// The network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkPart {
+    /// How nodes are linked.
+    pub topology: Topology,
+    /// Between neighbours; of a switch, between any two nodes.
+    pub latency: u64,
+    /// What each further link adds; of a switch, the part of `latency` before it.
+    #[serde(default)]
+    pub hop_latency: u64,
+    /// Of one direction of a link, in megabytes per second.
+    pub bandwidth: u64,
+    /// Bytes of a message without contents.
+    pub header: u64,
+}
+
+/// What is wrong with which field.
+type Wrong = (&'static [&'static str], String);
+
+fn require(ok: bool, field: &'static [&'static str], message: impl FnOnce() -> String) -> Result<(), Wrong> {
+    if ok { Ok(()) } else { Err((field, message())) }
+}
+
+impl Description {
+    /// Reads a machine.
+    ///
+    /// # Errors
+    /// If the text describes none; the error names line and field.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_sim::{Description, shipped};
+    ///
+    /// let text = shipped::find("wildfire-2x8").unwrap();
+    /// assert_eq!(Description::parse(text)?.processors, 8);
+    /// let error = Description::parse(&text.replace("nodes = 2", "nodes = 10000")).unwrap_err();
+    /// assert_eq!(error.field.as_deref(), Some("nodes"));
+    /// # Ok::<(), gondwana_topology::DescriptionError>(())
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, DescriptionError> {
+        let description: Self = toml::from_str(text)
+            .map_err(|error| DescriptionError::of(text, error.span(), error.message()))?;
+        let at = |(field, message): Wrong| DescriptionError::at_path(text, field, &message);
+        description.check().map_err(at)?;
+        description.check_placement(&description.memory.placement).map_err(|message| {
+            at((&["memory", "placement"], format!("'{}': {message}", description.memory.placement)))
+        })?;
+        Ok(description)
+    }
+
+    fn check(&self) -> Result<(), Wrong> {
+        let most = MAX_NODES as u64;
+        require((1..=most).contains(&self.nodes), &["nodes"], || {
+            format!("{} nodes: a simulated machine has 1 to {most}", self.nodes)
+        })?;
+        let most = MAX_PROCESSORS as u64;
+        require(self.processors >= 1, &["processors"], || "a node has one processor at least".to_owned())?;
+        require(self.processors.saturating_mul(self.nodes) <= most, &["processors"], || {
+            format!(
+                "{} nodes of {} processors: there may be {most} processors in all",
+                self.nodes, self.processors
+            )
+        })?;
+        let range = |value: u64, most: u64, field| {
+            require((1..=most).contains(&value), field, || format!("{value}: from 1 to {most} is possible"))
+        };
+        range(self.processor.mhz, 100_000, &["processor", "mhz"])?;
+        range(self.processor.cycles_per_access, 1000, &["processor", "cycles_per_access"])?;
+        let page = self.memory.page_size.0;
+        require(
+            page.is_power_of_two() && (1024..=1 << 30).contains(&page),
+            &["memory", "page_size"],
+            || format!("{page}: a page has a power of two of bytes, from 1KiB to 1GiB"),
+        )?;
+        check_cache(&self.l1, [&["l1", "size"], &["l1", "line"], &["l1", "ways"], &["l1", "latency"]])?;
+        check_cache(&self.l2, [&["l2", "size"], &["l2", "line"], &["l2", "ways"], &["l2", "latency"]])?;
+        require(self.l1.line <= self.l2.line, &["l1", "line"], || {
+            format!("{} bytes: longer than a line of the second cache, {}", self.l1.line, self.l2.line)
+        })?;
+        require(self.l1.size <= self.l2.size, &["l1", "size"], || {
+            "larger than the second cache, which has all that is in the first".to_owned()
+        })?;
+        range(self.memory.banks, 1024, &["memory", "banks"])?;
+        let time = |value: u64, field| {
+            require(value <= 1_000_000, field, || format!("{value} ns: a time is at most 1000000 ns"))
+        };
+        time(self.bus.latency, &["bus", "latency"])?;
+        time(self.bus.occupancy, &["bus", "occupancy"])?;
+        time(self.bus.cache_supply, &["bus", "cache_supply"])?;
+        time(self.memory.latency, &["memory", "latency"])?;
+        time(self.memory.occupancy, &["memory", "occupancy"])?;
+        if self.nodes == 1 {
+            return Ok(());
+        }
+        let Some(controller) = &self.controller else {
+            return Err((&["nodes"], format!("{} nodes need a [controller]", self.nodes)));
+        };
+        let Some(network) = &self.network else {
+            return Err((&["nodes"], format!("{} nodes need a [network]", self.nodes)));
+        };
+        time(controller.request, &["controller", "request"])?;
+        time(controller.home, &["controller", "home"])?;
+        time(controller.slave, &["controller", "slave"])?;
+        time(controller.reply, &["controller", "reply"])?;
+        time(controller.occupancy, &["controller", "occupancy"])?;
+        time(controller.intervention.unwrap_or(0), &["controller", "intervention"])?;
+        time(network.latency, &["network", "latency"])?;
+        range(network.latency, 1_000_000, &["network", "latency"])?;
+        time(network.hop_latency, &["network", "hop_latency"])?;
+        let splits = network.topology != Topology::Switch || network.hop_latency <= network.latency;
+        require(splits, &["network", "hop_latency"], || {
+            format!(
+                "{} ns: of a switch, this is a part of the latency, {} ns",
+                network.hop_latency, network.latency
+            )
+        })?;
+        range(network.bandwidth, 10_000_000, &["network", "bandwidth"])?;
+        range(network.header, 4096, &["network", "header"])?;
+        require(
+            network.topology != Topology::Hypercube || self.nodes.is_power_of_two(),
+            &["network", "topology"],
+            || format!("a hypercube has a power of two of nodes, not {}", self.nodes),
+        )
+    }
+
+    /// Finds out whether pages can be placed like this.
+    pub(crate) fn check_placement(&self, text: &str) -> Result<MemoryPolicy, String> {
+        let machine = self.topology();
+        let policy = MemoryPolicy::parse(text, &machine, &Registry::default())
+            .map_err(|error| error.message().to_owned())?;
+        if policy == MemoryPolicy::Block {
+            return Err("a simulated memory has no end to divide by; striped is possible".to_owned());
+        }
+        if policy == MemoryPolicy::Remote && self.nodes == 1 {
+            return Err("a machine of one node has no remote memory".to_owned());
+        }
+        Ok(policy)
+    }
+
+    /// The nodes and processors, for policies.
+    ///
+    /// # Panics
+    /// If there are more than a simulated machine may have; [`Description::parse`] refuses that.
+    #[must_use]
+    pub fn topology(&self) -> Machine {
+        let number = |count: u64| u16::try_from(count).expect("machines are checked");
+        Machine::uniform(number(self.nodes), number(self.processors), Bytes(1 << 40))
+    }
+}
+
+fn check_cache(cache: &CachePart, fields: [&'static [&'static str]; 4]) -> Result<(), Wrong> {
+    let [size, line, ways, latency] = fields;
+    require(cache.line.is_power_of_two() && (8..=256).contains(&cache.line), line, || {
+        format!("{} bytes: a line has a power of two of bytes, from 8 to 256", cache.line)
+    })?;
+    require((1..=64).contains(&cache.ways), ways, || {
+        format!("{} ways: a set has 1 to 64 lines", cache.ways)
+    })?;
+    let sets = cache.size.0 / cache.line / cache.ways;
+    require(cache.size.0 <= 1 << 30, size, || "a cache has at most 1GiB".to_owned())?;
+    require(sets.is_power_of_two() && sets * cache.line * cache.ways == cache.size.0, size, || {
+        format!(
+            "{} in sets of {} lines of {} bytes: the number of sets must be a power of two",
+            cache.size, cache.ways, cache.line
+        )
+    })?;
+    require(cache.latency <= 1_000_000, latency, || {
+        format!("{} ns: a time is at most 1000000 ns", cache.latency)
+    })
+}

@@ -1,0 +1,138 @@
+use super::{Demand, Message, Node, Request, State, Violation};
+use std::collections::VecDeque;
+
+/// What the directory has of a line: which nodes may have it, and which one of them owns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Entry {
+    /// The node that supplies the line to others. If it is the home, memory has the line's contents.
+    pub owner: Node,
+    /// One bit for each node that may have the line, the owner included.
+    pub sharers: u64,
+}
+
+impl Entry {
+    /// Of a line that only its home has.
+    #[must_use]
+    pub fn of_home(home: Node) -> Self {
+        Self { owner: home, sharers: 1 << home }
+    }
+
+    /// What a node may do with the line.
+    #[must_use]
+    pub fn state(&self, node: Node) -> State {
+        match (self.sharers >> node & 1 == 1, self.owner == node) {
+            (false, _) => State::Invalid,
+            (true, false) => State::Shared,
+            (true, true) if self.sharers == 1 << node => State::Modified,
+            (true, true) => State::Owned,
+        }
+    }
+}
+
+/// The home of one line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Home {
+    node: Node,
+    entry: Entry,
+    /// The request that it works on.
+    current: Option<(Node, Request)>,
+    /// Those that wait, in the order of arrival.
+    waiting: VecDeque<(Node, Request)>,
+}
+
+impl Home {
+    /// The home in `node` of a line with this entry.
+    #[must_use]
+    pub fn new(node: Node, entry: Entry) -> Self {
+        Self { node, entry, current: None, waiting: VecDeque::new() }
+    }
+
+    /// What the directory has now.
+    #[must_use]
+    pub fn entry(&self) -> Entry {
+        self.entry
+    }
+
+    /// True if it works on no request.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.current.is_none()
+    }
+
+    /// Takes a message; appends the answers with their receivers.
+    ///
+    /// # Errors
+    /// If the protocol does not allow for it.
+    pub fn receive(
+        &mut self,
+        from: Node,
+        message: Message,
+        out: &mut Vec<(Node, Message)>,
+    ) -> Result<(), Violation> {
+        match (message, self.current) {
+            (Message::Request(request), None) => {
+                self.begin(from, request, out);
+                return Ok(());
+            }
+            (Message::Request(request), Some(_)) => {
+                self.waiting.push_back((from, request));
+                return Ok(());
+            }
+            (Message::Complete, Some((requester, Request::Read))) if requester == from => {
+                self.entry.sharers |= 1 << from;
+            }
+            (Message::Complete, Some((requester, Request::Own))) if requester == from => {
+                self.entry = Entry { owner: from, sharers: 1 << from };
+            }
+            (Message::WriteBackData { keeps }, Some((requester, Request::WriteBack)))
+                if requester == from =>
+            {
+                if !keeps {
+                    self.entry.sharers &= !(1 << from);
+                }
+                self.entry.owner = self.node;
+                self.entry.sharers |= 1 << self.node;
+            }
+            _ => {
+                return Err(Violation { to: "home", state: format!("{self:?}"), from, message });
+            }
+        }
+        self.current = None;
+        // A canceled writeback ends at once, so several waiting requests may begin.
+        while self.current.is_none()
+            && let Some((from, request)) = self.waiting.pop_front()
+        {
+            self.begin(from, request, out);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, requester: Node, request: Request, out: &mut Vec<(Node, Message)>) {
+        self.current = Some((requester, request));
+        let Entry { owner, sharers } = self.entry;
+        match request {
+            // It waited for a writeback that made the home's node the owner.
+            Request::Read if owner == requester => out.push((requester, Message::Grant)),
+            Request::Read => {
+                let demand = Message::Demand { demand: Demand::Supply, requester, replies: 1 };
+                out.push((owner, demand));
+            }
+            Request::Own => {
+                let others = sharers & !(1 << requester);
+                if others == 0 {
+                    out.push((requester, Message::Grant));
+                }
+                let replies = u8::try_from(others.count_ones()).expect("a map has 64 bits");
+                for node in (0..64).filter(|node| others >> node & 1 == 1) {
+                    let demand = if node == owner { Demand::SupplyAndInvalidate } else { Demand::Invalidate };
+                    out.push((node, Message::Demand { demand, requester, replies }));
+                }
+            }
+            Request::WriteBack if owner == requester => out.push((requester, Message::Grant)),
+            Request::WriteBack => {
+                out.push((requester, Message::Cancel));
+                self.current = None;
+            }
+        }
+    }
+}

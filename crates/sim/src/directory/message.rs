@@ -1,0 +1,59 @@
+//! What homes and agents say to each other. The names in brackets are WildFire's.
+
+use super::Node;
+
+/// What an agent wants of the home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Request {
+    /// To read the line (R_RTS, read to share).
+    Read,
+    /// To be the only one that has it (R_RTO, read to own).
+    Own,
+    /// To give ownership and the contents to the home (R_WB).
+    WriteBack,
+}
+
+/// What the home wants of an agent on behalf of a requester.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Demand {
+    /// Send the line to the requester (H_RTS).
+    Supply,
+    /// Send the line to the requester and forget it (H_RTO).
+    SupplyAndInvalidate,
+    /// Forget it, and tell the requester (H_INV).
+    Invalidate,
+}
+
+/// A message about one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Message {
+    /// Requester to home.
+    Request(Request),
+    /// Home to an agent.
+    Demand {
+        /// What the agent is to do.
+        demand: Demand,
+        /// For whom.
+        requester: Node,
+        /// How many replies the requester gets in all.
+        replies: u8,
+    },
+    /// Agent to requester (S_DATA, S_ACK).
+    Reply {
+        /// True if the line's contents are in it.
+        data: bool,
+        /// How many replies the requester gets in all.
+        replies: u8,
+    },
+    /// Home to a requester that needs nobody's reply: it is the owner by now; or it may write the line back (H_ACK).
+    Grant,
+    /// Home to a requester that is no longer the owner: there is nothing to write back.
+    Cancel,
+    /// Requester to home: the request is complete, the next one may begin (R_CMP).
+    Complete,
+    /// Requester to home: the contents, after a grant of a writeback.
+    WriteBackData {
+        /// True if the node still has the line, shared.
+        keeps: bool,
+    },
+}

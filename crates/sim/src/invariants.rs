@@ -1,0 +1,87 @@
+//! What must be so whenever no access is under way.
+
+use crate::directory::{Node, State};
+use crate::lines::NOBODY;
+use crate::machine::Machine;
+
+impl Machine {
+    /// Finds the first line of which caches, node states and directory disagree.
+    ///
+    /// # Errors
+    /// What is wrong, in words: two owners, a cache with more rights than its node, a directory that misses a cache.
+    pub fn check(&self) -> Result<(), String> {
+        for (number, home, line) in self.lines.all() {
+            let wrong = |what: &str| Err(format!("line {number:#x} with its home in node {home}: {what}"));
+            let mut owners = vec![];
+            for (processor, cache) in self.l2.iter().enumerate() {
+                let (state, node) = (cache.state(number), self.node_of[processor]);
+                let held = line.holders >> processor & 1 == 1;
+                if held != (state != State::Invalid) {
+                    return wrong(&format!("processor {processor} has {state:?}, but holds it: {held}"));
+                }
+                if matches!(state, State::Owned | State::Modified) {
+                    owners.push(processor);
+                }
+                if state != State::Invalid && line.entry.state(node) == State::Invalid {
+                    return wrong(&format!("processor {processor} has it, and node {node} has not"));
+                }
+                if state == State::Modified && line.entry.state(node) != State::Modified {
+                    return wrong(&format!("processor {processor} may write it, and node {node} may not"));
+                }
+                if state == State::Modified && line.holders.count_ones() != 1 {
+                    return wrong(&format!("processor {processor} may write it while others have it"));
+                }
+            }
+            match owners[..] {
+                [] if line.owner == NOBODY => {
+                    if line.entry.owner != home {
+                        return wrong(&format!("node {} owns it, and no cache there", line.entry.owner));
+                    }
+                }
+                [owner] if usize::from(line.owner) == owner && self.node_of[owner] == line.entry.owner => {}
+                _ => return wrong(&format!("owners {owners:?}, and the directory says {:?}", line.entry)),
+            }
+            if line.entry.sharers >> line.entry.owner & 1 == 0 {
+                return wrong("its owner is no sharer");
+            }
+        }
+        self.check_inclusion()
+    }
+
+    /// The second caches have all that the first ones have.
+    fn check_inclusion(&self) -> Result<(), String> {
+        for (processor, (port, l2)) in self.ports.iter().zip(&self.l2).enumerate() {
+            for (line, writable) in port.l1.held() {
+                let outer = line * self.l1_line / self.l2_line;
+                let state = l2.state(outer);
+                if state == State::Invalid || writable && state != State::Modified {
+                    return Err(format!(
+                        "processor {processor}: line {outer:#x} is {state:?} in the second cache, \
+                         and in the first one writable: {writable}"
+                    ));
+                }
+            }
+            for held in l2.held() {
+                let known = self.lines.all().any(|(number, ..)| number == held.line);
+                if cfg!(test) && !known {
+                    return Err(format!("processor {processor} has line {:#x} of no page", held.line));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a node may do with the line of an address, as the directory has it; none if its page was never touched.
+    #[must_use]
+    pub fn node_state(&self, address: u64, node: Node) -> Option<State> {
+        let number = address >> self.line_shift;
+        let mut lines = self.lines.all();
+        lines.find(|(line, ..)| *line == number).map(|(_, _, line)| line.entry.state(node))
+    }
+
+    /// What a processor's second cache may do with the line of an address.
+    #[must_use]
+    pub fn cache_state(&self, address: u64, processor: usize) -> State {
+        self.l2[processor].state(address >> self.line_shift)
+    }
+}

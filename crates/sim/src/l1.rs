@@ -1,0 +1,165 @@
+//! The first cache of a processor. Its hits are the simulator's fast path.
+
+/// One line of it.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    /// The number of the line; [`NONE`] in an empty way.
+    line: u64,
+    /// The same if the processor may write it, else [`NONE`].
+    writable: u64,
+    /// Which words of the *second* cache's line were written through this way since it was filled or last asked.
+    words: u64,
+}
+
+const NONE: u64 = u64::MAX;
+const EMPTY: Way = Way { line: NONE, writable: NONE, words: 0 };
+
+/// Bytes in a word, the unit in which true and false sharing differ.
+pub(crate) const WORD: u64 = 4;
+
+/// The tags: each set's most recently used line first.
+#[derive(Clone, Debug)]
+pub(crate) struct L1 {
+    ways: Vec<Way>,
+    associativity: usize,
+    /// Binary logarithms of: bytes in a line, ways from one set to the next.
+    line_shift: u32,
+    set_shift: u32,
+    set_mask: u64,
+    /// Selects the word within a line of the second cache.
+    word_mask: u64,
+}
+
+impl L1 {
+    pub(crate) fn new(bytes: u64, line: u64, ways: u64, outer_line: u64) -> Self {
+        let sets = bytes / line / ways;
+        let stride = ways.next_power_of_two();
+        let all = usize::try_from(sets * stride).expect("machines are checked");
+        Self {
+            ways: vec![EMPTY; all],
+            associativity: usize::try_from(ways).expect("machines are checked"),
+            line_shift: line.trailing_zeros(),
+            set_shift: stride.trailing_zeros(),
+            set_mask: sets - 1,
+            word_mask: outer_line / WORD - 1,
+        }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "addresses and indices have 64 bits here")]
+    fn first_way(&self, line: u64) -> usize {
+        ((line & self.set_mask) << self.set_shift) as usize
+    }
+
+    /// True if this is a read of the most recently used line of its set.
+    #[inline(always)]
+    pub(crate) fn reads_most_recent(&self, address: u64) -> bool {
+        let line = address >> self.line_shift;
+        self.ways[self.first_way(line)].line == line
+    }
+
+    /// True if this is a write to the most recently used line of its set, and permitted.
+    #[inline(always)]
+    pub(crate) fn writes_most_recent(&mut self, address: u64, width: u64) -> bool {
+        let line = address >> self.line_shift;
+        let words = self.words(address, width);
+        let first = self.first_way(line);
+        let way = &mut self.ways[first];
+        let hits = way.writable == line;
+        if hits {
+            way.words |= words;
+        }
+        hits
+    }
+
+    /// The words of the second cache's line that an access is to.
+    #[inline(always)]
+    pub(crate) fn words(&self, address: u64, width: u64) -> u64 {
+        let first = (address / WORD) & self.word_mask;
+        let count = (address % WORD + width).div_ceil(WORD).min(64);
+        (u64::MAX >> (64 - count)) << first
+    }
+
+    /// The line that an address is in.
+    pub(crate) fn line_of(&self, address: u64) -> u64 {
+        address >> self.line_shift
+    }
+
+    fn set(&mut self, line: u64) -> &mut [Way] {
+        let first = self.first_way(line);
+        &mut self.ways[first..first + self.associativity]
+    }
+
+    /// True if the line is there, and writable if that is asked for; then it becomes the most recently used.
+    pub(crate) fn touch(&mut self, line: u64, write: bool) -> bool {
+        let set = self.set(line);
+        let found = set.iter().position(|way| if write { way.writable == line } else { way.line == line });
+        if let Some(at) = found {
+            set[..=at].rotate_right(1);
+        }
+        found.is_some()
+    }
+
+    /// Marks words of the most recently used line as written.
+    pub(crate) fn mark(&mut self, line: u64, words: u64) {
+        self.set(line)[0].words |= words;
+    }
+
+    /// Puts a line in, or changes whether it may be written, as the most recently used. Returns the line that had to
+    /// go and the words that were written in it.
+    pub(crate) fn fill(&mut self, line: u64, writable: bool) -> Option<(u64, u64)> {
+        let set = self.set(line);
+        let at = set.iter().position(|way| way.line == line);
+        let slot = at.unwrap_or(set.len() - 1);
+        let gone = set[slot];
+        set[..=slot].rotate_right(1);
+        let words = if at.is_some() { gone.words } else { 0 };
+        set[0] = Way { line, writable: if writable { line } else { NONE }, words };
+        (at.is_none() && gone.line != NONE).then_some((gone.line, gone.words))
+    }
+
+    /// Takes a line away, or only the right to write it. Returns the words that were written in it.
+    pub(crate) fn lose(&mut self, line: u64, only_writing: bool) -> u64 {
+        let set = self.set(line);
+        let Some(at) = set.iter().position(|way| way.line == line) else { return 0 };
+        let words = std::mem::take(&mut set[at].words);
+        if only_writing {
+            set[at].writable = NONE;
+        } else {
+            set[at..].rotate_left(1);
+            let last = set.len() - 1;
+            set[last] = EMPTY;
+        }
+        words
+    }
+
+    /// All lines that it has, and whether they may be written.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (u64, bool)> + '_ {
+        self.ways.iter().filter(|way| way.line != NONE).map(|way| (way.line, way.writable != NONE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_most_recent_line_of_a_set_is_fast() {
+        // Two sets of two ways, lines of 32 bytes.
+        let mut l1 = L1::new(128, 32, 2, 64);
+        assert_eq!((l1.fill(0, false), l1.fill(2, true)), (None, None));
+        assert!(!l1.reads_most_recent(0) && l1.reads_most_recent(64) && l1.writes_most_recent(64, 4));
+        assert!(l1.touch(0, false) && l1.reads_most_recent(31) && !l1.writes_most_recent(0, 4));
+        assert_eq!(l1.fill(4, false), Some((2, 1)), "word 0 of line 2 was written");
+        assert!(!l1.touch(2, false) && l1.touch(0, false));
+    }
+
+    #[test]
+    fn words_are_those_of_the_second_caches_line() {
+        let l1 = L1::new(128, 32, 2, 64);
+        assert_eq!(l1.words(64, 1), 1);
+        assert_eq!(l1.words(36, 8), 0b11 << 9);
+        assert_eq!(l1.words(62, 2), 1 << 15);
+        assert_eq!(l1.words(2, 4), 0b11, "unaligned");
+    }
+}

@@ -1,0 +1,48 @@
+//! A simulated ccNUMA machine: accesses of processors in, simulated time and counts of misses out.
+//!
+//! Pure: no I/O, no `unsafe`, no host clock. The same accesses in the same order give the same times and counts.
+//!
+//! - [`Description`] is a machine as a file has it; [`shipped`] has those that come with Gondwana.
+//! - [`Machine`] simulates one. [`Machine::access`] is the slow path of each load and store; most of them end in
+//!   [`Port::read`] or [`Port::write`], which answer for the line that was used last in a set of the first cache.
+//! - [`directory`] is the coherence protocol between nodes as state machines (WildFire, section 4 and appendix).
+
+#![forbid(unsafe_code)]
+
+mod access;
+mod cache;
+mod counters;
+mod description;
+pub mod directory;
+mod invariants;
+mod l1;
+mod lines;
+mod machine;
+mod network;
+mod port;
+mod resource;
+mod sharing;
+pub mod shipped;
+mod statistics;
+mod transaction;
+
+pub use counters::{Cause, Counters, Supply};
+pub use description::{
+    BusPart, CachePart, ControllerPart, Description, MemoryPart, NetworkPart, ProcessorPart, Topology,
+};
+pub use machine::{Kind, Machine};
+pub use network::Network;
+pub use port::Port;
+pub use statistics::{NodeStatistics, Statistics, Use};
+
+/// Simulated time in picoseconds since the start of the program.
+pub type Time = u64;
+
+/// Picoseconds in a nanosecond.
+pub const NANOSECOND: Time = 1000;
+
+/// The most nodes that a simulated machine may have: a directory entry has one bit for each (full map).
+pub const MAX_NODES: usize = 64;
+
+/// The most processors that a simulated machine may have in all.
+pub const MAX_PROCESSORS: usize = 128;

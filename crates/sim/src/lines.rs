@@ -1,0 +1,141 @@
+//! All memory of the machine by pages: each page's home, and for each line the directory's entry and the processors that
+//! have it.
+
+use crate::Time;
+use crate::directory::{Entry, Node};
+use crate::sharing::History;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// No processor.
+pub(crate) const NOBODY: u8 = u8::MAX;
+
+/// One line of the second caches.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    /// What the home's directory has.
+    pub entry: Entry,
+    /// The processors whose second cache has it.
+    pub holders: u128,
+    /// The one among them that has it owned or modified, or [`NOBODY`].
+    pub owner: u8,
+    /// The processors that ever had it.
+    pub had: u128,
+    /// The directory works on a request for it until then.
+    pub blocked: Time,
+    /// Once a processor has lost it to a write.
+    pub history: Option<Box<History>>,
+}
+
+/// A page that some processor has touched.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    pub home: Node,
+    pub lines: Box<[Line]>,
+}
+
+/// The pages by number. No order of theirs is ever used, so a quick hash does.
+#[derive(Clone, Debug)]
+pub(crate) struct Lines {
+    index: HashMap<u64, u32, BuildHasherDefault<Mix>>,
+    pages: Vec<Page>,
+    /// Binary logarithm of the lines in a page.
+    shift: u32,
+    /// The page that was used last.
+    last: (u64, usize),
+}
+
+/// Where a line is, for as long as the machine exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    page: usize,
+    line: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        // The table takes its buckets from the low bits and tags from the high ones.
+        let product = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ product >> 32;
+    }
+}
+
+impl Lines {
+    pub(crate) fn new(lines_per_page: u64) -> Self {
+        Self {
+            index: HashMap::default(),
+            pages: Vec::new(),
+            shift: lines_per_page.trailing_zeros(),
+            last: (u64::MAX, 0),
+        }
+    }
+
+    /// Finds a line; `home` decides where a page is that nobody has touched.
+    pub(crate) fn find(&mut self, line: u64, home: impl FnOnce(u64) -> Node) -> Place {
+        let number = line >> self.shift;
+        let within = usize::try_from(line & ((1 << self.shift) - 1)).expect("pages are checked");
+        if self.last.0 == number {
+            return Place { page: self.last.1, line: within };
+        }
+        let page = match self.index.get(&number) {
+            Some(page) => usize::try_from(*page).expect("an index"),
+            None => {
+                let home = home(number);
+                let fresh = Line {
+                    entry: Entry::of_home(home),
+                    holders: 0,
+                    owner: NOBODY,
+                    had: 0,
+                    blocked: 0,
+                    history: None,
+                };
+                let lines = vec![fresh; 1 << self.shift].into_boxed_slice();
+                let page = u32::try_from(self.pages.len()).expect("no program has so many pages");
+                self.pages.push(Page { home, lines });
+                self.index.insert(number, page);
+                usize::try_from(page).expect("an index")
+            }
+        };
+        self.last = (number, page);
+        Place { page, line: within }
+    }
+
+    pub(crate) fn get(&mut self, place: Place) -> &mut Line {
+        &mut self.pages[place.page].lines[place.line]
+    }
+
+    pub(crate) fn home(&self, place: Place) -> Node {
+        self.pages[place.page].home
+    }
+
+    /// How many pages each of so many nodes is home of.
+    pub(crate) fn pages_by_home(&self, nodes: usize) -> Vec<u64> {
+        let mut counts = vec![0; nodes];
+        for page in &self.pages {
+            counts[usize::from(page.home)] += 1;
+        }
+        counts
+    }
+
+    /// All lines of all pages with their numbers and homes.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u64, Node, &Line)> + '_ {
+        self.index.iter().flat_map(|(number, page)| {
+            let page = &self.pages[usize::try_from(*page).expect("an index")];
+            let first = number << self.shift;
+            page.lines.iter().zip(first..).map(|(line, number)| (number, page.home, line))
+        })
+    }
+}

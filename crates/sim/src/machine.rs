@@ -1,0 +1,204 @@
+//! The machine and its parts.
+
+use crate::cache::Cache;
+use crate::counters::Counters;
+use crate::description::Description;
+use crate::directory::Node;
+use crate::l1::L1;
+use crate::lines::Lines;
+use crate::network::Network;
+use crate::port::Port;
+use crate::resource::Resource;
+use crate::transaction::Scratch;
+use crate::{NANOSECOND, Time};
+use gondwana_rset::{MemoryPolicy, Placement, RSet};
+use gondwana_topology::{NodeId, ProcessorId};
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A load.
+    Read,
+    /// A store, or an atomic read-modify-write.
+    Write,
+}
+
+/// The times of a machine in picoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub l2: Time,
+    pub bus: Time,
+    pub bus_busy: Time,
+    pub cache_supply: Time,
+    pub memory: Time,
+    pub memory_busy: Time,
+    pub request: Time,
+    pub home: Time,
+    pub slave: Time,
+    pub reply: Time,
+    pub controller_busy: Time,
+    pub intervention: Time,
+}
+
+/// One node's shared parts.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeParts {
+    pub bus: Resource,
+    pub banks: Vec<Resource>,
+    pub controller: Resource,
+}
+
+/// A simulated machine.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub(crate) times: Times,
+    /// By processor.
+    pub(crate) ports: Vec<Port>,
+    pub(crate) l2: Vec<Cache>,
+    pub(crate) counters: Vec<Counters>,
+    pub(crate) node_of: Vec<Node>,
+    /// By node: its processors.
+    pub(crate) members: Vec<u128>,
+    pub(crate) nodes: Vec<NodeParts>,
+    pub(crate) network: Option<Network>,
+    pub(crate) lines: Lines,
+    pub(crate) placement: Placement,
+    pub(crate) scratch: Scratch,
+    pub(crate) line_shift: u32,
+    pub(crate) l1_line: u64,
+    pub(crate) l2_line: u64,
+    quantum: Time,
+    cycle: Time,
+}
+
+impl Machine {
+    /// A machine with empty caches, no page of which has been touched.
+    ///
+    /// # Panics
+    /// If the description is not one that [`Description::parse`] accepts.
+    #[must_use]
+    pub fn new(description: &Description) -> Self {
+        let topology = description.topology();
+        let count = topology.processors().len();
+        let node_count = topology.node_ids().len();
+        let cycle = 1_000_000 / description.processor.mhz;
+        let step = cycle * description.processor.cycles_per_access;
+        let (l1, l2) = (&description.l1, &description.l2);
+        let first = L1::new(l1.size.0, l1.line, l1.ways, l2.line);
+        let policy =
+            description.check_placement(&description.memory.placement).expect("machines are checked");
+        // A system without a policy gives memory where it is asked for.
+        let policy = if policy == MemoryPolicy::Float { MemoryPolicy::Local } else { policy };
+        let placement =
+            Placement::new(policy, &RSet::global(&topology), &topology).expect("machines are checked");
+        let node_of: Vec<Node> = (0..count)
+            .map(|number| {
+                let processor = ProcessorId(u16::try_from(number).expect("machines are checked"));
+                let node = topology.node_of(processor).expect("each processor is in a node");
+                Node::try_from(node.0).expect("machines are checked")
+            })
+            .collect();
+        let mut members = vec![0; node_count];
+        for (processor, node) in node_of.iter().enumerate() {
+            members[usize::from(*node)] |= 1 << processor;
+        }
+        let banks = usize::try_from(description.memory.banks).expect("machines are checked");
+        let node = NodeParts {
+            bus: Resource::default(),
+            banks: vec![Resource::default(); banks],
+            controller: Resource::default(),
+        };
+        let network = description.network.as_ref().filter(|_| node_count > 1);
+        let network = network.map(|part| Network::new(part, node_count));
+        let times = Times::new(description);
+        Self {
+            times,
+            ports: vec![Port::new(first, step); count],
+            l2: vec![Cache::new(l2.size.0, l2.line, l2.ways); count],
+            counters: vec![Counters::default(); count],
+            node_of,
+            members,
+            nodes: vec![node; node_count],
+            lines: Lines::new(description.memory.page_size.0 / l2.line),
+            placement,
+            scratch: Scratch::default(),
+            line_shift: l2.line.trailing_zeros(),
+            l1_line: l1.line,
+            l2_line: l2.line,
+            quantum: network.as_ref().map_or(times.bus, Network::least).max(step),
+            network,
+            cycle,
+        }
+    }
+
+    /// How many processors it has.
+    #[must_use]
+    pub fn processors(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// How many nodes it has.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The node of a processor.
+    #[must_use]
+    pub fn node_of(&self, processor: usize) -> Node {
+        self.node_of[processor]
+    }
+
+    /// The fast path of a processor.
+    pub fn port(&mut self, processor: usize) -> &mut Port {
+        &mut self.ports[processor]
+    }
+
+    /// The time of a processor.
+    #[must_use]
+    pub fn now(&self, processor: usize) -> Time {
+        self.ports[processor].now()
+    }
+
+    /// How far a processor may run ahead of the others: the latency of the network, so that what it does cannot have
+    /// been seen by other nodes; in a machine of one node, that of the bus.
+    #[must_use]
+    pub fn quantum(&self) -> Time {
+        self.quantum
+    }
+
+    /// The length of a processor's cycle.
+    #[must_use]
+    pub fn cycle(&self) -> Time {
+        self.cycle
+    }
+
+    /// Where a page is that `node` touches first.
+    pub(crate) fn place(placement: &Placement, page: u64, node: Node) -> Node {
+        let at = placement.node_of(page, u64::MAX, NodeId(u16::from(node)));
+        at.map_or(node, |at| Node::try_from(at.0).expect("machines are checked"))
+    }
+}
+
+impl Times {
+    fn new(description: &Description) -> Self {
+        let ns = |time: u64| time * NANOSECOND;
+        let bus = &description.bus;
+        let controller = description.controller.as_ref();
+        let part = |get: fn(&crate::ControllerPart) -> u64| ns(controller.map_or(0, get));
+        Self {
+            l2: ns(description.l2.latency),
+            bus: ns(bus.latency),
+            bus_busy: ns(bus.occupancy),
+            cache_supply: ns(bus.cache_supply),
+            memory: ns(description.memory.latency),
+            memory_busy: ns(description.memory.occupancy),
+            request: part(|c| c.request),
+            home: part(|c| c.home),
+            slave: part(|c| c.slave),
+            reply: part(|c| c.reply),
+            controller_busy: part(|c| c.occupancy),
+            intervention: ns(controller.and_then(|c| c.intervention).unwrap_or(bus.cache_supply)),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! One request between nodes: the protocol's messages, each with the time at which it arrives.
+
+use crate::Time;
+use crate::counters::Supply;
+use crate::directory::{Agent, Demand, Home, Message, Node, Request};
+use crate::lines::Place;
+use crate::machine::Machine;
+
+/// A message under way.
+#[derive(Clone, Copy, Debug)]
+struct Envelope {
+    arrival: Time,
+    /// The order of sending, for messages that arrive at one time.
+    number: u32,
+    from: Node,
+    to: Node,
+    message: Message,
+}
+
+/// Buffers that one transaction leaves to the next.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scratch {
+    under_way: Vec<Envelope>,
+    out: Vec<(Node, Message)>,
+    agents: Vec<Agent>,
+}
+
+/// What is known of a transaction.
+struct Transaction {
+    node: Node,
+    line: u64,
+    place: Place,
+    supply: Supply,
+    /// When the requester has all it waits for.
+    done: Time,
+    number: u32,
+}
+
+impl Machine {
+    /// Asks the home for a line on behalf of a node, from the time of the snoop result. Returns when the node's bus has the
+    /// answer, and who supplied the line.
+    pub(crate) fn request(
+        &mut self,
+        node: Node,
+        line: u64,
+        place: Place,
+        request: Request,
+        at: Time,
+    ) -> (Time, Supply) {
+        let transaction = self.run(node, line, place, request, false, at);
+        // The request is issued again on the node's bus, where the answer is ready now.
+        (self.snoop(node, transaction.done), transaction.supply)
+    }
+
+    /// Writes a line of another node back. Nobody waits for it.
+    pub(crate) fn write_back(&mut self, node: Node, line: u64, place: Place, keeps: bool, at: Time) {
+        self.run(node, line, place, Request::WriteBack, keeps, at);
+    }
+
+    fn run(
+        &mut self,
+        node: Node,
+        line: u64,
+        place: Place,
+        request: Request,
+        keeps: bool,
+        at: Time,
+    ) -> Transaction {
+        let home_node = self.lines.home(place);
+        let entry = self.lines.get(place).entry;
+        let mut home = Home::new(home_node, entry);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.agents.clear();
+        scratch.under_way.clear();
+        let agent = |of: Node| Agent::new(of, home_node, entry.state(of));
+        scratch.agents.push(agent(node));
+        let mut transaction =
+            Transaction { node, line, place, supply: Supply::RemoteMemory, done: at, number: 0 };
+        let start = self.pass_controller(node, at) + self.times.request;
+        let message = scratch.agents[0].request(request);
+        self.post(&mut scratch.under_way, &mut transaction, node, home_node, message, start);
+        while let Some(envelope) = next(&mut scratch.under_way) {
+            let Envelope { from, to, message, .. } = envelope;
+            let left = self.handle(&mut transaction, home_node, &envelope);
+            scratch.out.clear();
+            let result = if is_for_home(message) {
+                home.receive(from, message, &mut scratch.out)
+            } else {
+                let at = scratch.agents.iter().position(|agent| agent.node() == to);
+                let at = at.unwrap_or_else(|| {
+                    scratch.agents.push(agent(to));
+                    scratch.agents.len() - 1
+                });
+                scratch.agents[at].receive(from, message, keeps, &mut scratch.out).map(|_| ())
+            };
+            result.unwrap_or_else(|violation| panic!("line {line:#x}: {violation}"));
+            for &(receiver, message) in &scratch.out {
+                self.post(&mut scratch.under_way, &mut transaction, to, receiver, message, left);
+            }
+        }
+        debug_assert!(home.is_idle() && scratch.agents.iter().all(Agent::is_idle));
+        let after = home.entry();
+        // The home's memory takes a writeback, and its agent's state with it.
+        debug_assert!(
+            scratch
+                .agents
+                .iter()
+                .all(|agent| { agent.node() == home_node || agent.state() == after.state(agent.node()) })
+        );
+        self.scratch = scratch;
+        self.lines.get(place).entry = after;
+        transaction
+    }
+
+    /// The controller of a node begins to work on something.
+    fn pass_controller(&mut self, node: Node, at: Time) -> Time {
+        let controller = &mut self.nodes[usize::from(node)].controller;
+        controller.reserve(at, self.times.controller_busy)
+    }
+
+    /// Does what a message does to caches, buses and memory; returns when the answers leave.
+    fn handle(&mut self, transaction: &mut Transaction, home: Node, envelope: &Envelope) -> Time {
+        let Envelope { arrival, to, message, .. } = *envelope;
+        let Transaction { line, place, .. } = *transaction;
+        match message {
+            Message::Request(_) => {
+                // The home takes up a request when the last one for the line is complete.
+                let free = self.lines.get(place).blocked.max(arrival);
+                self.pass_controller(to, free) + self.times.home
+            }
+            Message::Demand { demand, .. } => {
+                let begun = self.pass_controller(to, arrival) + self.times.slave;
+                let snooped = self.snoop(to, begun);
+                let owner = self.supplier(to, place);
+                if demand == Demand::Invalidate {
+                    // The answer leaves as soon as the bus has the request in its queue.
+                    self.invalidate(self.members[usize::from(to)], line, place);
+                    return begun;
+                }
+                transaction.supply = match owner {
+                    None => Supply::RemoteMemory,
+                    Some(_) if to == home || home == transaction.node => Supply::RemoteCache,
+                    Some(_) => Supply::ThreeHop,
+                };
+                let supplied = match owner {
+                    None => self.memory(to, line, snooped),
+                    Some(_) => snooped + self.times.intervention,
+                };
+                match (demand, owner) {
+                    (Demand::Supply, Some(owner)) => self.demote(owner, line, place),
+                    (Demand::Supply, None) => {}
+                    _ => self.invalidate(self.members[usize::from(to)], line, place),
+                }
+                supplied
+            }
+            Message::Reply { .. } | Message::Grant | Message::Cancel => {
+                let ready = self.pass_controller(to, arrival) + self.times.reply;
+                transaction.done = transaction.done.max(ready);
+                transaction.done
+            }
+            Message::Complete => {
+                self.lines.get(place).blocked = arrival;
+                arrival
+            }
+            Message::WriteBackData { .. } => {
+                let begun = self.pass_controller(to, arrival) + self.times.slave;
+                let snooped = self.snoop(to, begun);
+                self.memory(to, line, snooped);
+                self.lines.get(place).blocked = arrival;
+                arrival
+            }
+        }
+    }
+
+    fn post(
+        &mut self,
+        under_way: &mut Vec<Envelope>,
+        transaction: &mut Transaction,
+        from: Node,
+        to: Node,
+        message: Message,
+        at: Time,
+    ) {
+        let contents = match message {
+            Message::Reply { data: true, .. } | Message::WriteBackData { .. } => self.l2_line,
+            _ => 0,
+        };
+        let arrival = match &mut self.network {
+            Some(network) if from != to => network.send(at, from, to, contents),
+            _ => at,
+        };
+        transaction.number += 1;
+        under_way.push(Envelope { arrival, number: transaction.number, from, to, message });
+    }
+}
+
+/// True for what agents send to the home.
+fn is_for_home(message: Message) -> bool {
+    matches!(message, Message::Request(_) | Message::Complete | Message::WriteBackData { .. })
+}
+
+/// The message that arrives first.
+fn next(under_way: &mut Vec<Envelope>) -> Option<Envelope> {
+    let (at, _) = under_way.iter().enumerate().min_by_key(|(_, e)| (e.arrival, e.number))?;
+    Some(under_way.swap_remove(at))
+}

@@ -1,0 +1,201 @@
+//! Sequences of accesses whose times and classes were computed by hand. The parts of the machine take times of different
+//! magnitudes, so that a sum says what was passed.
+
+use gondwana_sim::directory::State::{Invalid, Modified, Owned, Shared};
+use gondwana_sim::{Cause, Description, Kind, Machine, NANOSECOND, Supply};
+
+/// Three nodes of two processors; 1 ns an access; lines of 64 bytes, in the first cache of 32; two sets of two ways in the
+/// second one, four sets of one way in the first.
+const MACHINE: &str = r#"
+    name = "test"
+    nodes = 3
+    processors = 2
+    processor = { mhz = 1000, cycles_per_access = 1 }
+    l1 = { size = 128, line = 32, ways = 1 }
+    l2 = { size = 256, line = 64, ways = 2, latency = 10 }
+    bus = { latency = 200, occupancy = 0, cache_supply = 3_000 }
+    memory = { latency = 5_000, banks = 1, occupancy = 0, page_size = 4096 }
+    [controller]
+    request = 10_000
+    home = 20_000
+    slave = 30_000
+    reply = 40_000
+    occupancy = 0
+    [network]
+    topology = "direct"
+    latency = 100_000
+    bandwidth = 1_000_000
+    header = 1
+"#;
+
+/// L2, bus, memory.
+const LOCAL: u64 = 10 + 200 + 5_000;
+const LOCAL_CACHE: u64 = 10 + 200 + 3_000;
+/// L2, bus, request, link, home, slave, bus, memory, link, reply, bus.
+const REMOTE: u64 = 10 + 200 + 10_000 + 100_000 + 20_000 + 30_000 + 200 + 5_000 + 100_000 + 40_000 + 200;
+const REMOTE_CACHE: u64 = REMOTE - 5_000 + 3_000;
+/// L2, bus, request, link, home, link, slave, link, reply, bus.
+const INVALIDATION: u64 = 10 + 200 + 10_000 + 100_000 + 20_000 + 100_000 + 30_000 + 100_000 + 40_000 + 200;
+const THREE_HOP: u64 = REMOTE_CACHE + 100_000;
+
+struct Simulated(Machine);
+
+impl Simulated {
+    fn new() -> Self {
+        Self(Machine::new(&Description::parse(MACHINE).unwrap()))
+    }
+
+    /// The time of an access beside its 1 ns, in ns, after all others are over.
+    fn access(&mut self, processor: usize, address: u64, kind: Kind) -> u64 {
+        let latest = (0..6).map(|other| self.0.now(other)).max().unwrap();
+        // Completions that are under way arrive.
+        let start = latest + 10_000_000 * NANOSECOND;
+        self.0.port(processor).grant(start, start);
+        self.0.access(processor, address, 4, kind);
+        self.0.check().unwrap();
+        (self.0.now(processor) - start) / NANOSECOND - 1
+    }
+
+    fn read(&mut self, processor: usize, address: u64) -> u64 {
+        self.access(processor, address, Kind::Read)
+    }
+
+    fn write(&mut self, processor: usize, address: u64) -> u64 {
+        self.access(processor, address, Kind::Write)
+    }
+
+    fn counters(&self) -> gondwana_sim::Counters {
+        self.0.statistics(&Description::parse(MACHINE).unwrap(), 0).counters
+    }
+
+    fn causes(&self) -> [u64; 4] {
+        self.counters().l2_misses
+    }
+}
+
+#[test]
+fn both_caches() {
+    let mut machine = Simulated::new();
+    assert_eq!(machine.read(0, 0), LOCAL, "cold");
+    assert_eq!(machine.read(0, 4), 0, "the same line of the first cache");
+    assert_eq!(machine.read(0, 32), 10, "the other half of the line");
+    assert_eq!(machine.read(0, 128), LOCAL, "another line in the same set of both caches");
+    assert_eq!(machine.read(0, 0), 10, "it is still in the second one");
+    assert_eq!(machine.read(0, 256), LOCAL, "the third line of the set replaces the second");
+    assert_eq!(machine.read(0, 0), 10);
+    assert_eq!(machine.read(0, 128), LOCAL, "replaced");
+    let counters = machine.counters();
+    assert_eq!((counters.reads, counters.l1_misses, counters.misses()), (8, 7, 4));
+    assert_eq!(machine.causes()[Cause::Cold as usize], 3);
+    assert_eq!(machine.causes()[Cause::Replaced as usize], 1);
+    assert_eq!(counters.written_back, [0, 0], "clean lines are dropped");
+}
+
+#[test]
+fn within_a_node() {
+    let mut machine = Simulated::new();
+    assert_eq!(machine.write(0, 0), LOCAL);
+    assert_eq!(machine.write(0, 0), 0);
+    assert_eq!(machine.read(1, 0), LOCAL_CACHE);
+    assert_eq!([0, 1].map(|processor| machine.0.cache_state(0, processor)), [Owned, Shared]);
+    assert_eq!(machine.write(1, 0), 10 + 200, "an upgrade, by the bus alone");
+    assert_eq!([0, 1].map(|processor| machine.0.cache_state(0, processor)), [Invalid, Modified]);
+    assert_eq!(machine.read(0, 0), LOCAL_CACHE, "true sharing");
+    assert_eq!(machine.write(1, 0), 10 + 200, "from owned");
+    assert_eq!(machine.read(0, 8), LOCAL_CACHE, "false sharing");
+    assert_eq!(machine.causes(), [2, 0, 1, 1]);
+    let counters = machine.counters();
+    assert_eq!((counters.upgrades, counters.remote_upgrades, counters.invalidated), (2, 0, 2));
+}
+
+#[test]
+fn remote_memory_and_three_hops() {
+    let mut machine = Simulated::new();
+    machine.read(0, 0);
+    assert_eq!(machine.read(2, 0), REMOTE, "clean at home, though a cache there has it");
+    assert_eq!([0, 1, 2].map(|node| machine.0.node_state(0, node).unwrap()), [Owned, Shared, Invalid]);
+    assert_eq!(machine.write(4, 0), INVALIDATION, "the sharer's answer comes after the data");
+    assert_eq!([0, 1, 2].map(|node| machine.0.node_state(0, node).unwrap()), [Invalid, Invalid, Modified]);
+    assert_eq!(machine.read(2, 0), THREE_HOP);
+    assert_eq!([0, 1, 2].map(|node| machine.0.node_state(0, node).unwrap()), [Invalid, Shared, Owned]);
+    // The home asks itself: no link to itself, but one to the owner and one back.
+    assert_eq!(machine.read(0, 0), REMOTE_CACHE);
+    assert_eq!(machine.read(1, 0), LOCAL, "the home's memory has it again");
+    let counters = machine.counters();
+    assert_eq!(counters.supplied[Supply::LocalMemory as usize], 2);
+    assert_eq!(counters.supplied[Supply::RemoteMemory as usize], 2);
+    assert_eq!(counters.supplied[Supply::RemoteCache as usize], 1);
+    assert_eq!(counters.supplied[Supply::ThreeHop as usize], 1);
+    assert_eq!(counters.stalled[Supply::ThreeHop as usize], THREE_HOP * NANOSECOND);
+}
+
+#[test]
+fn dirty_at_home() {
+    let mut machine = Simulated::new();
+    machine.write(0, 0);
+    assert_eq!(machine.read(2, 0), REMOTE_CACHE);
+    assert_eq!(machine.0.cache_state(0, 0), Owned);
+    let upgrade = machine.write(0, 0);
+    // L2, bus, request, home, link, slave, link back, reply, bus: the sharer says that it has let go.
+    assert_eq!(upgrade, 10 + 200 + 10_000 + 20_000 + 100_000 + 30_000 + 100_000 + 40_000 + 200);
+    assert_eq!(machine.counters().remote_upgrades, 1);
+}
+
+#[test]
+fn writebacks() {
+    let mut machine = Simulated::new();
+    for line in 0..3 {
+        machine.read(0, line * 128);
+    }
+    machine.write(2, 0);
+    machine.write(2, 128);
+    assert_eq!(machine.counters().written_back, [0, 0]);
+    machine.write(2, 256);
+    assert_eq!(machine.counters().written_back, [0, 1], "line 0 had to go");
+    assert_eq!([0, 1].map(|node| machine.0.node_state(0, node).unwrap()), [Modified, Invalid]);
+    assert_eq!(machine.read(1, 0), LOCAL, "home's memory has it");
+    // A node that writes an owned line back keeps it if another of its caches shares it.
+    assert_eq!(machine.read(3, 128), LOCAL_CACHE);
+    machine.read(2, 0);
+    assert_eq!(machine.counters().written_back, [0, 2], "line 2 had to go");
+    assert_eq!([0, 1].map(|node| machine.0.node_state(128, node).unwrap()), [Owned, Shared]);
+    assert_eq!(machine.read(3, 128), 0);
+}
+
+#[test]
+fn pages_are_where_they_are_touched_first() {
+    let mut machine = Simulated::new();
+    assert_eq!(machine.read(5, 8192), LOCAL);
+    assert_eq!(machine.read(0, 8192 + 64), REMOTE);
+    let text = MACHINE.replace("page_size = 4096", "page_size = 4096, placement = \"striped\"");
+    let mut striped = Simulated(Machine::new(&Description::parse(&text).unwrap()));
+    assert_eq!([0, 4096, 8192].map(|address| striped.read(2, address)), [REMOTE, LOCAL, REMOTE]);
+}
+
+#[test]
+fn a_blocked_line_makes_the_next_request_wait() {
+    let mut machine = Simulated::new();
+    machine.read(0, 0);
+    let start = 1_000_000 * NANOSECOND * 100;
+    for processor in [2, 4] {
+        machine.0.port(processor).grant(start, start);
+        machine.0.access(processor, 0, 4, Kind::Read);
+    }
+    let [first, second] = [2, 4].map(|processor| (machine.0.now(processor) - start) / NANOSECOND - 1);
+    assert_eq!(first, REMOTE);
+    // Both requests arrive at the same time. The first is complete at the home when its requester, whose last step is the
+    // bus, has said so over a link; then the home takes the second up.
+    let complete = REMOTE - 200 + 100_000;
+    let arrival = 10 + 200 + 10_000 + 100_000;
+    assert_eq!(second, REMOTE + complete - arrival);
+}
+
+#[test]
+fn a_bus_and_a_bank_are_used_by_one_at_a_time() {
+    let text = MACHINE.replace("occupancy = 0, cache_supply", "occupancy = 7, cache_supply");
+    let mut machine = Machine::new(&Description::parse(&text).unwrap());
+    for processor in [0, 1] {
+        machine.access(processor, processor as u64 * 64, 4, Kind::Read);
+    }
+    assert_eq!([0, 1].map(|processor| machine.now(processor) / NANOSECOND), [1 + LOCAL, 1 + LOCAL + 7]);
+}
