@@ -29,7 +29,6 @@ pub enum Report {
         /// The address that was touched, or 0 where the signal has none.
         address: u64,
         /// The kernel's number of the thread, if it stays until an [`Order::Die`] so that its stack can be read; else 0.
-        #[serde(default)]
         task: u32,
         /// More, for people; may be empty.
         what: String,

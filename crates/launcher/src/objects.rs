@@ -115,8 +115,8 @@ pub fn difference<'a>(one: &'a [MappedObject], other: &'a [MappedObject]) -> Opt
     });
     let added = || other.iter().find(|object| one.iter().all(|known| known.name != object.name));
     let moved = || {
-        let pair = one.iter().filter_map(|object| Some((object, in_other(object)?)));
-        pair.into_iter().find(|(object, there)| object.address != there.address)
+        let mut pairs = one.iter().filter_map(|object| Some((object, in_other(object)?)));
+        pairs.find(|(object, there)| object.address != there.address)
     };
     contents
         .or_else(|| added().map(Difference::Added))

@@ -3,9 +3,9 @@
 //! A thread notes what it is going to wait for on the slow paths only, in words of its own; whoever is asked reads them without
 //! a lock.
 
+use crate::Node;
 use crate::wait_slots::{MAX_THREADS, WaitSlot};
-use crate::{Node, Thread};
-use gondwana_control::{Awaited, MAX_REPORT, NodeWaits, Order, Report, Wait, WaitingThread};
+use gondwana_control::{Awaited, MAX_REPORT, NodeWaits, Report, Wait, WaitingThread};
 use gondwana_locks::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -182,7 +182,9 @@ impl Node {
         let natives = self.notes.natives.load(Ordering::Relaxed) as usize;
         // The first thread of every node but the first serves.
         let own = waits.threads.len() + natives + usize::from(self.me.0 != 0);
-        waits.others_may_act = handles_signals || tasks() > own;
+        // A thread that has been woken, and has had no processor since, does not know yet.
+        let wakes = self.waiting.slots.waking() > 0;
+        waits.others_may_act = handles_signals || wakes || tasks() > own;
         let end = Instant::now() + MACHINES;
         loop {
             if let Some(core) = self.try_core() {

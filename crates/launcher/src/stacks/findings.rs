@@ -26,8 +26,8 @@ impl<'a> Waits<'a> {
                 held.filter(|(mutex, _)| *mutex == wait.object).map(|(_, holder)| *holder).collect()
             }
             Awaited::ReadLock | Awaited::WriteLock => {
-                let locks = self.0.values().flat_map(|node| &node.rwlocks);
-                let lock = locks.into_iter().find(|(lock, ..)| *lock == wait.object);
+                let mut locks = self.0.values().flat_map(|node| &node.rwlocks);
+                let lock = locks.find(|(lock, ..)| *lock == wait.object);
                 lock.map(|(_, writer, readers)| {
                     let readers = readers.iter().filter(|_| wait.awaited == Awaited::WriteLock);
                     std::iter::once(writer).chain(readers).copied().filter(|holder| *holder != 0).collect()

@@ -196,10 +196,9 @@ impl Supervisor<'_> {
             && told.len() == self.nodes.len()
             && !self.exiting()
             && self.end.is_none()
+            && let Some(sentence) = self.looks.watch.look(waits)
         {
-            if let Some(sentence) = self.looks.watch.look(waits) {
-                self.say(&format!("{sentence}; gondwana stack {} shows where", std::process::id()));
-            }
+            self.say(&format!("{sentence}; gondwana stack {} shows where", std::process::id()));
         }
         if askers.is_empty() {
             return;
@@ -293,7 +292,7 @@ mod tests {
 
     #[test]
     fn waits_that_stay_the_same_are_told_once() {
-        assert_eq!(told(&vec![stuck(5, false); 7]), [2]);
+        assert_eq!(told(&[(); 7].map(|()| stuck(5, false))), [2]);
     }
 
     #[test]
@@ -302,7 +301,7 @@ mod tests {
         assert_eq!(told(&looks), [0; 0]);
         let idle = BTreeMap::from([(0, NodeWaits::default())]);
         assert_eq!(told(&[stuck(1, false), stuck(1, false), idle, stuck(1, false), stuck(1, false)]), [0; 0]);
-        assert_eq!(told(&vec![stuck(5, true); 7]), [0; 0], "a handler of a signal may end the wait");
+        assert_eq!(told(&[(); 7].map(|()| stuck(5, true))), [0; 0], "a handler of a signal may end the wait");
     }
 
     #[test]
