@@ -19,6 +19,9 @@ const RBP: usize = 6;
 const RSP: usize = 7;
 const RETURN: usize = 16;
 
+/// The library of the runtime, which runs functions on other stacks.
+const CHANGES_STACKS: &str = "/libgondwana.so";
+
 /// A call on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
@@ -163,8 +166,22 @@ impl<'a> Unwinder<'a> {
                 Some(rule) => self.value(state, rule, tables, object.base, base),
             };
         }
-        let ends = caller.0[RETURN].is_none();
-        (!ends).then_some((caller, is_signal))
+        if caller.0[RETURN].is_none() {
+            let changes_stacks = object.path.ends_with(CHANGES_STACKS);
+            return self.other_stack(state).filter(|_| changes_stacks).map(|state| (state, false));
+        }
+        Some((caller, is_signal))
+    }
+
+    /// The caller of the runtime's function that changes to another stack: it keeps exceptions from going further by saying that
+    /// it has no caller, and keeps the stack that it came from in the frame pointer.
+    fn other_stack(&self, state: &State) -> Option<State> {
+        let frame = state.0[RBP]?;
+        let mut caller = state.clone();
+        caller.0[RBP] = self.memory.word(frame);
+        caller.0[RETURN] = self.memory.word(frame.checked_add(8)?);
+        caller.0[RSP] = frame.checked_add(16);
+        caller.0[RETURN].is_some_and(|address| self.objects.at(address).is_some()).then_some(caller)
     }
 
     /// What a register was in the caller of a frame whose canonical frame address is `frame`, by a rule.

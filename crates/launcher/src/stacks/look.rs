@@ -11,6 +11,9 @@ use std::fmt;
 /// The runtime library, whose frames are folded.
 const RUNTIME: &str = "libgondwana.so";
 
+/// Bytes of the largest object that threads wait for: `pthread_rwlock_t`.
+const LARGEST_OBJECT: u64 = 56;
+
 /// Which stacks to read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LookRequest {
@@ -148,6 +151,10 @@ fn images(observer: &Observer) -> Vec<ImageRecord> {
 fn variable(symbols: &Symbols, address: u64) -> Option<String> {
     let variable = symbols.variable(address)?;
     let offset = address.wrapping_sub(variable.start);
+    // The first part of an object that synchronises says nothing of it.
+    if offset == 0 && variable.bytes <= LARGEST_OBJECT {
+        return Some(variable.name);
+    }
     let field = symbols.field(&variable, offset);
     let rest = if field.is_empty() && offset > 0 { format!("+{offset:#x}") } else { String::new() };
     Some(shown::object_part(&variable.name, &field) + &rest)
@@ -169,6 +176,10 @@ fn named_frames(frames: &[Frame], symbols: &Symbols) -> Vec<StackFrame> {
         let library = symbols.library(address).unwrap_or_default();
         if library == RUNTIME {
             let function = symbols.function(address).unwrap_or_default();
+            // What the runtime calls of the C library is the runtime's.
+            if !interrupted && named.iter().all(|frame| frame.runtime || frame.library.starts_with("libc.")) {
+                named.clear();
+            }
             // The outermost of several.
             if named.last().is_some_and(|last| last.runtime) && !interrupted {
                 named.pop();
