@@ -201,7 +201,7 @@ mod tests {
         let report = StackReport::new("p", 2, &told, vec![stacks], vec![]);
         let [ring] = &report.deadlocks[..] else { panic!("{report:?}") };
         let parts: Vec<_> = ring.iter().map(|part| (part.thread, part.node, part.name.as_str())).collect();
-        assert_eq!(parts, [(2, 0, "first"), (1, 1, "")]);
+        assert_eq!(parts, [(1, 1, ""), (2, 0, "first")]);
         let order: Vec<_> = report.threads.iter().map(|thread| (thread.thread, thread.node)).collect();
         assert_eq!(order, [(Some(1), 1), (Some(2), 0), (None, 0)], "node 1 has told, but was not looked at");
         let waits = report.threads[0].wait.as_ref().unwrap();
