@@ -1,5 +1,7 @@
 //! `gondwana doctor`: checks this computer, and prints how to add what it lacks.
 
+mod hosts;
+
 use gondwana_console::failure::Failure;
 use gondwana_console::output::{json, print};
 use gondwana_console::rlimit;
@@ -8,6 +10,8 @@ use gondwana_launcher::{capabilities, limits, probes};
 use gondwana_page::PAGE_SIZE;
 use gondwana_topology::Bytes;
 use serde::Serialize;
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -23,6 +27,24 @@ pub(crate) struct DoctorOptions {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Check these hosts and the ways between them, as name or name=address
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    hosts: Vec<String>,
+    /// Command that reaches a host, with {host} and {command}
+    #[arg(
+        long,
+        value_name = "TEMPLATE",
+        requires = "hosts",
+        default_value = "ssh -o BatchMode=yes {host} {command}"
+    )]
+    launcher: String,
+    /// Timeout in seconds for all hosts to answer
+    #[arg(long, value_name = "SECONDS", requires = "hosts", default_value_t = 30,
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    host_timeout: u64,
+    /// A program, to check that it and its libraries are the same on all hosts
+    #[arg(value_name = "PROGRAM", last = true, requires = "hosts")]
+    program: Option<OsString>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -38,7 +60,7 @@ enum Verdict {
 
 #[derive(Debug, Serialize)]
 struct Finding {
-    name: &'static str,
+    name: Cow<'static, str>,
     verdict: Verdict,
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,18 +68,23 @@ struct Finding {
 }
 
 impl Finding {
-    fn ok(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Ok, found: found.into(), mend: None }
+    fn ok(name: impl Into<Cow<'static, str>>, found: impl Into<String>) -> Self {
+        Self { name: name.into(), verdict: Verdict::Ok, found: found.into(), mend: None }
     }
 
-    fn bad(name: &'static str, verdict: Verdict, found: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { name, verdict, found: found.into(), mend: Some(mend.into()) }
+    fn bad(
+        name: impl Into<Cow<'static, str>>,
+        verdict: Verdict,
+        found: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> Self {
+        Self { name: name.into(), verdict, found: found.into(), mend: Some(mend.into()) }
     }
 }
 
-/// Checks this computer; the exit status is 1 if runs cannot work.
+/// Checks this computer, or some hosts; the exit status is 1 if runs cannot work.
 pub(crate) fn doctor(options: &DoctorOptions) -> Result<ExitCode, Failure> {
-    let findings = examine();
+    let findings = if options.hosts.is_empty() { examine() } else { hosts::examine(options)? };
     let fit = findings.iter().all(|finding| finding.verdict != Verdict::Lack);
     let report = serde_json::json!({ "runs_work": fit, "findings": findings });
     print(&if options.json { json(&report) } else { render(&findings) })?;
@@ -282,7 +309,7 @@ mod tests {
     #[test]
     fn all_findings_have_different_names_and_bad_ones_a_mend() {
         let findings = examine();
-        let mut names: Vec<_> = findings.iter().map(|finding| finding.name).collect();
+        let mut names: Vec<_> = findings.iter().map(|finding| finding.name.clone()).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), findings.len());

@@ -1,6 +1,7 @@
 //! The `gondwana` command: its command line and subcommands.
 
 mod advise;
+mod debug;
 mod doctor;
 mod earlier_plan;
 mod exec;
@@ -11,6 +12,7 @@ mod report;
 mod residence;
 mod rset;
 mod sim;
+mod stack;
 mod top;
 mod topo;
 mod usage;
@@ -58,6 +60,11 @@ enum Command {
     Monitor(monitor::MonitorOptions),
     /// Show the present rates of a run
     Top(top::TopOptions),
+    /// Show what the threads of a run are doing: their stacks, what they wait for, and deadlocks
+    #[command(after_help = "Example: gondwana stack 4711")]
+    Stack(stack::StackOptions),
+    /// Attach the debugger gdb to a node of a run
+    Debug(debug::DebugOptions),
     /// Show on which nodes the pages of a running process are
     Where(residence::WhereOptions),
     /// Name sets of processors and memory, and show what they have
@@ -104,6 +111,8 @@ fn obey() -> Result<ExitCode, failure::Failure> {
         Ok(Command::Topo(options)) => topo::topo(&options),
         Ok(Command::Monitor(options)) => monitor::monitor(&options),
         Ok(Command::Top(options)) => top::top(&options),
+        Ok(Command::Stack(options)) => stack::stack(&options),
+        Ok(Command::Debug(options)) => debug::debug(&options),
         Ok(Command::Where(options)) => residence::show(&options),
         Ok(Command::Rset(options)) => rset::rset(&options),
         Ok(Command::Advise(options)) => advise::advise(&options),

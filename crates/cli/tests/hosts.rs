@@ -56,6 +56,101 @@ fn a_program_that_differs_between_hosts_is_refused() {
     fails(&here, &["--launcher", launcher], &["./program"], "is not the same file as here");
 }
 
+/// A program whose library is another one on each host, as far as the codes differ. Each host finds it in the folder that
+/// its agent has inherited as a descriptor.
+fn with_library(codes: [&str; 2], options: &[&str]) -> Installation {
+    let here = Installation::new();
+    for (host, code) in ["a", "b"].into_iter().zip(codes) {
+        std::fs::create_dir(here.path(&format!("lib-{host}"))).unwrap();
+        std::fs::write(here.path("own.c"), code).unwrap();
+        let file = format!("lib-{host}/libown.so");
+        here.gcc(&[&["-shared", "-fPIC", "own.c", "-o", &file], options].concat());
+    }
+    std::fs::write(here.path("uses.c"), "int own(void); int main(void) { return own(); }").unwrap();
+    here.gcc(&["uses.c", "-o", "uses", "-Llib-a", "-lown", "-Wl,-rpath,/proc/self/fd/9"]);
+    here
+}
+
+/// Gives the agent of each host its folder.
+const WITH_FOLDER: &str = "sh -c 'exec 9<lib-{host}; exec {command}'";
+
+const ZERO: &str = "int own(void) { return 0; }";
+
+/// The same result by shifted code.
+const SHIFTED: &str = "int first(void) { return 1; } int own(void) { return 0; }";
+
+#[test]
+fn a_library_that_differs_between_hosts_is_refused() {
+    for options in [&["-Wl,--build-id"][..], &["-Wl,--build-id=none"]] {
+        let here = with_library([ZERO, SHIFTED], options);
+        let text = "lib-a/libown.so on host a is not the same file as on host b, where it is ";
+        fails(&here, &["--launcher", WITH_FOLDER], &["./uses"], text);
+        let same = with_library([ZERO, ZERO], options);
+        let output = same.run(&[&TWO[..], &["--launcher", WITH_FOLDER, "./uses"]].concat());
+        let said = errors(&output);
+        assert!(!said.contains("libown"), "{said}");
+    }
+}
+
+#[test]
+fn a_library_that_a_host_does_not_have_is_named() {
+    let here = with_library([ZERO, ZERO], &[]);
+    std::fs::remove_file(here.path("lib-b/libown.so")).unwrap();
+    fails(
+        &here,
+        &["--launcher", WITH_FOLDER],
+        &["./uses"],
+        "but host b has no libown.so: install the same version",
+    );
+}
+
+#[test]
+fn doctor_checks_hosts_ahead() {
+    let doctor = |here: &Installation, options: &[&str]| {
+        let hosts = ["doctor", "--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", WITH_FOLDER];
+        let output = here.run(&[&hosts, options].concat());
+        (output.status.code(), String::from_utf8(output.stdout.clone()).unwrap() + &errors(&output))
+    };
+    let here = with_library([ZERO, SHIFTED], &[]);
+    let (status, said) = doctor(&here, &["--", "./uses"]);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("LACK  same files") && said.contains("lib-a/libown.so on host a is not"), "{said}");
+    let (status, said) = doctor(&here, &[]);
+    assert_eq!(status, Some(0), "{said}");
+    for text in
+        ["a: clock", "b: ways to others", "all reached; it listens at 127.0.0.1", "same runtime library"]
+    {
+        assert!(said.contains(text), "{text} in {said}");
+    }
+    let (_, said) = doctor(&here, &["--json", "--", "./nothing"]);
+    assert!(said.contains("nothing: no such program"), "{said}");
+    let (status, said) = doctor(&with_library([ZERO, ZERO], &[]), &["--json", "--", "./uses"]);
+    let report: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((status, &report["runs_work"]), (Some(0), &Value::Bool(true)), "{said}");
+}
+
+#[test]
+fn doctor_names_hosts_that_cannot_be_examined() {
+    let here = Installation::new();
+    let hosts = ["doctor", "--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher"];
+    for (launcher, options, text) in [
+        ("sh -c 'test {host} = a && exec {command}'", &[][..], "it does not answer"),
+        (
+            "sh -c 'test {host} = a && exec {command}; cat >/dev/null'",
+            &["--host-timeout", "5"],
+            "no answer in time",
+        ),
+    ] {
+        let output = here.run(&[&hosts[..], &[launcher], options].concat());
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("LACK  b: agent") && said.contains(text) && said.contains("ok    a: agent"),
+            "{said}"
+        );
+    }
+}
+
 #[test]
 fn a_launcher_of_another_version_is_refused() {
     let here = Installation::new();

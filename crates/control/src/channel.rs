@@ -187,17 +187,24 @@ fn send(fd: RawFd, bytes: &[u8], flags: i32) -> io::Result<()> {
 /// The parts of [`Report::Crash`](crate::Report::Crash), borrowed.
 #[derive(Serialize)]
 enum CrashReport<'a> {
-    Crash { thread: u64, signal: i32, address: u64, what: &'a str },
+    Crash { thread: u64, signal: i32, address: u64, task: u32, what: &'a str },
 }
 
 /// Sends a [`Report::Crash`](crate::Report::Crash) without allocating and without locks, so that a signal handler may call it.
 ///
 /// # Errors
 /// Of the system; [`io::ErrorKind::WriteZero`] if `what` is longer than about 1,800 bytes.
-pub fn send_crash(control_fd: RawFd, thread: u64, signal: i32, address: u64, what: &str) -> io::Result<()> {
+pub fn send_crash(
+    control_fd: RawFd,
+    thread: u64,
+    signal: i32,
+    address: u64,
+    task: u32,
+    what: &str,
+) -> io::Result<()> {
     let mut buffer = [0u8; 2048];
     let mut rest = &mut buffer[..];
-    let report = CrashReport::Crash { thread, signal, address, what };
+    let report = CrashReport::Crash { thread, signal, address, task, what };
     if serde_json::to_writer(&mut rest, &report).is_err() {
         return Err(io::ErrorKind::WriteZero.into());
     }
@@ -216,13 +223,14 @@ mod tests {
         let nothing = launcher.receive::<Report>(false).unwrap_err();
         assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
         node.send(&Report::Up).unwrap();
-        send_crash(node.as_raw_fd(), 3, libc::SIGSEGV, 16, "a \"wild\" pointer").unwrap();
+        send_crash(node.as_raw_fd(), 3, libc::SIGSEGV, 16, 77, "a \"wild\" pointer").unwrap();
         drop(node);
         assert_eq!(launcher.receive(true).unwrap(), Some(Report::Up));
         let crash = Report::Crash {
             thread: 3,
             signal: libc::SIGSEGV,
             address: 16,
+            task: 77,
             what: "a \"wild\" pointer".to_owned(),
         };
         assert_eq!(launcher.receive(true).unwrap(), Some(crash));
@@ -232,7 +240,7 @@ mod tests {
     #[test]
     fn a_crash_report_that_does_not_fit_is_refused() {
         let (_launcher, node) = Control::pair().unwrap();
-        let error = send_crash(node.as_raw_fd(), 0, 6, 0, &"x".repeat(4096)).unwrap_err();
+        let error = send_crash(node.as_raw_fd(), 0, 6, 0, 0, &"x".repeat(4096)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WriteZero);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::bank::{BankAnswer, BankRequest, Reached};
 use crate::boot::Monitoring;
+use crate::waits::NodeWaits;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -27,6 +28,8 @@ pub enum Report {
         signal: i32,
         /// The address that was touched, or 0 where the signal has none.
         address: u64,
+        /// The kernel's number of the thread, if it stays until an [`Order::Die`] so that its stack can be read; else 0.
+        task: u32,
         /// More, for people; may be empty.
         what: String,
     },
@@ -70,6 +73,13 @@ pub enum Report {
     BankDone(BankAnswer),
     /// The node has written its counters down.
     Counted,
+    /// The answer to [`Order::Waits`], in parts.
+    Waits {
+        /// Some of it.
+        part: NodeWaits,
+        /// There are no more parts.
+        last: bool,
+    },
     /// The program wants the run to be recorded in a file: an [`Order::Answer`] is awaited.
     Record {
         /// Where, as the launcher understands it.
@@ -134,4 +144,13 @@ pub enum Order {
     BankAnswer(BankAnswer),
     /// See [`Report::Reached`].
     Reached(Reached),
+    /// Tell what the threads of the node wait for: a [`Report::Waits`].
+    Waits,
+    /// What is left of a thread that has crashed has been looked at: it may die.
+    Die,
+    /// Let this process trace the node, where the system asks the traced.
+    LetTrace {
+        /// The process of the tracer.
+        process: u32,
+    },
 }

@@ -1,7 +1,8 @@
 //! ELF files that stay open, of which only what is asked for is read.
 
+use gondwana_page::PAGE_SIZE;
 use object::read::elf::ElfFile64;
-use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache};
+use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache};
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
@@ -143,6 +144,24 @@ impl ElfFile {
             Some(Arc::from(section.decompress().ok()?))
         });
         contents.flatten().unwrap_or_default()
+    }
+
+    /// The address of a section; `None` if there is none.
+    #[must_use]
+    pub fn section_address(&self, name: &str) -> Option<u64> {
+        self.read(|parsed| Some(parsed.section_by_name(name)?.address())).flatten()
+    }
+
+    /// The addresses from the first to the last that is loaded, from the beginning of a page on; `None` if nothing is.
+    #[must_use]
+    pub fn addresses(&self) -> Option<Range<u64>> {
+        let range = self.read(|parsed| {
+            let start = parsed.segments().map(|segment| segment.address()).min()?;
+            let end =
+                parsed.segments().map(|segment| segment.address().saturating_add(segment.size())).max()?;
+            Some(start / PAGE_SIZE as u64 * PAGE_SIZE as u64..end)
+        });
+        range.flatten()
     }
 
     /// All of it.

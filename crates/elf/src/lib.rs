@@ -26,7 +26,7 @@ pub use folders::{find_in, loader_folders};
 pub use functions::functions;
 pub use headers::{Dependencies, has_interpreter, has_symbol_table};
 pub use library::LibraryFile;
-pub use listing::{Listing, may_load_own_libraries};
+pub use listing::{ListedObject, Listing, may_load_own_libraries};
 pub use object::Error;
 pub use program::{Unsuitable, check_program};
 pub use runtime::{is_of_program, is_runtime_library};

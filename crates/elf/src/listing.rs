@@ -17,6 +17,20 @@ const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 /// Names libraries that the loader puts into every process.
 const PRELOADED: &str = "/etc/ld.so.preload";
 
+/// Has a program's loader list what it would map, instead of starting the program.
+const TRACE: &str = "LD_TRACE_LOADED_OBJECTS";
+
+/// An object that the loader maps with a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedObject {
+    /// The name by which it was looked for.
+    pub name: String,
+    /// Its file; `None` if the loader has not found one.
+    pub path: Option<PathBuf>,
+    /// Where the loader maps it; 0 if it does not.
+    pub address: u64,
+}
+
 /// A loader that lists the libraries of a program.
 #[derive(Debug)]
 pub struct Listing(Child);
@@ -33,12 +47,30 @@ impl Listing {
         loader.spawn().map(Self)
     }
 
+    /// Asks for all that is mapped when a command starts its program, which does not run. The addresses are those of a process
+    /// like this one, with the changes that the command makes.
+    ///
+    /// # Errors
+    /// If the program cannot be started.
+    pub fn trace(command: &mut Command) -> io::Result<Self> {
+        command.env(TRACE, "1").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.spawn().map(Self)
+    }
+
+    /// All objects, in the order in which the loader maps them; the kernel's own is left out.
+    ///
+    /// # Errors
+    /// If the loader's output cannot be read.
+    pub fn objects(self) -> io::Result<Vec<ListedObject>> {
+        Ok(parse_objects(&self.0.wait_with_output()?.stdout))
+    }
+
     /// The libraries, as paths. Those that the loader cannot find are left out; it names them when it starts the program.
     ///
     /// # Errors
     /// If the loader's output cannot be read.
     pub fn paths(self) -> io::Result<Vec<PathBuf>> {
-        Ok(parse(&self.0.wait_with_output()?.stdout))
+        Ok(self.objects()?.into_iter().filter_map(|object| object.path).collect())
     }
 }
 
@@ -62,16 +94,26 @@ fn needs_runtime_only(image: &[u8]) -> bool {
         .is_some_and(|Dependencies { needed, redirects }| !redirects && needed.iter().all(of_runtime))
 }
 
-/// Reads lines such as `libm.so.6 => /lib/libm.so.6 (0x00007f...)` and `/opt/libx.so (0x00007f...)`.
-fn parse(listing: &[u8]) -> Vec<PathBuf> {
-    let path = |line: &[u8]| {
+/// Reads lines such as `libm.so.6 => /lib/libm.so.6 (0x00007f...)`, `/opt/libx.so (0x00007f...)` and `libx.so => not found`.
+fn parse_objects(listing: &[u8]) -> Vec<ListedObject> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let object = |line: &[u8]| {
         let line = line.trim_ascii();
-        let end = line.windows(4).rposition(|window| window == b" (0x")?;
-        let start = line[..end].windows(4).position(|window| window == b" => ").map_or(0, |arrow| arrow + 4);
-        let path = Path::new(OsStr::from_bytes(&line[start..end]));
-        path.is_absolute().then(|| path.to_owned())
+        let arrow = line.windows(4).position(|window| window == b" => ");
+        let Some(end) = line.windows(4).rposition(|window| window == b" (0x") else {
+            let name = text(&line[..arrow?]);
+            return line.ends_with(b" => not found").then_some(ListedObject { name, path: None, address: 0 });
+        };
+        let path = Path::new(OsStr::from_bytes(&line[arrow.map_or(0, |arrow| arrow + 4)..end]));
+        let digits = text(line[end + 4..].strip_suffix(b")")?);
+        path.is_absolute().then_some(())?;
+        Some(ListedObject {
+            name: text(&line[..arrow.unwrap_or(end)]),
+            path: Some(path.to_owned()),
+            address: u64::from_str_radix(&digits, 16).ok()?,
+        })
     };
-    listing.split(|&byte| byte == b'\n').filter_map(path).collect()
+    listing.split(|&byte| byte == b'\n').filter_map(object).collect()
 }
 
 #[cfg(test)]
@@ -80,14 +122,35 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn paths_are_read_from_the_loaders_listing() {
+    fn objects_are_read_from_the_loaders_listing() {
         let listing = b"\tlinux-vdso.so.1 (0x00007ffd)\n\
             \tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f01)\n\
             \t./own.so => /home/a b/own.so (0x00007f02)\n\
             \tlibgone.so => not found\n\
-            \t/lib64/ld-linux-x86-64.so.2 (0x00007f03)\n";
-        let paths = ["/lib/x86_64-linux-gnu/libm.so.6", "/home/a b/own.so", "/lib64/ld-linux-x86-64.so.2"];
-        assert_eq!(parse(listing), paths.map(PathBuf::from));
+            \t/lib64/ld-linux-x86-64.so.2 (0x00007f03)\n\
+            \tstatically linked\n";
+        let found = |name: &str, path: &str, address| ListedObject {
+            name: name.to_owned(),
+            path: Some(PathBuf::from(path)),
+            address,
+        };
+        let gone = ListedObject { name: "libgone.so".to_owned(), path: None, address: 0 };
+        assert_eq!(
+            parse_objects(listing),
+            [
+                found("libm.so.6", "/lib/x86_64-linux-gnu/libm.so.6", 0x7f01),
+                found("./own.so", "/home/a b/own.so", 0x7f02),
+                gone,
+                found("/lib64/ld-linux-x86-64.so.2", "/lib64/ld-linux-x86-64.so.2", 0x7f03),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_loader_of_a_program_tells_what_it_would_map() {
+        let objects = Listing::trace(&mut Command::new("/bin/true")).unwrap().objects().unwrap();
+        let c = objects.iter().find(|object| object.name == "libc.so.6").unwrap();
+        assert!(c.path.as_ref().unwrap().is_file() && c.address > 0, "{c:?}");
     }
 
     /// The contents of a program linked with these options, in a folder with a library of its own.

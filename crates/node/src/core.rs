@@ -17,6 +17,7 @@ use gondwana_coherence::{
 use gondwana_fabric::Gathering;
 use gondwana_prefetch::Prefetch;
 use gondwana_topology::NodeId;
+use std::sync::TryLockError;
 
 /// Pages of mostly read memory that one message asks for.
 const MOST_REPLICATED: u32 = 128;
@@ -261,6 +262,17 @@ impl Core {
         self.env.answered(ticket, answer);
     }
 
+    /// Readers-writer locks in this node's charge, each with its writer or 0 and its readers, and the barriers at which threads
+    /// of this node wait, each with its count; at most `most` of each.
+    pub(crate) fn held(&self, most: usize) -> (Vec<(u64, u64, Vec<u64>)>, Vec<(u64, u32)>) {
+        let rwlocks = self.engine.server().held_rwlocks().take(most).map(|(lock, writer, readers)| {
+            let readers = readers.into_iter().take(most).map(|reader| reader.0).collect();
+            (lock.0, writer.map_or(0, |writer| writer.0), readers)
+        });
+        let barriers = self.engine.barriers().awaited().take(most);
+        (rwlocks.collect(), barriers.map(|(barrier, count)| (barrier.0, count)).collect())
+    }
+
     /// True once if tokens of hot mutexes have begun to stay here.
     fn take_newly_kept(&mut self) -> bool {
         self.engine.take_newly_kept()
@@ -278,6 +290,23 @@ pub(crate) struct CoreGuard<'a> {
 }
 
 impl<'a> CoreGuard<'a> {
+    /// As [`CoreGuard::new`] if nobody else has the lock.
+    pub(crate) fn try_new(lock: &'a std::sync::Mutex<Core>, node: &'a Node) -> Option<Self> {
+        let uninterrupted = Uninterrupted::begin();
+        let guard = match lock.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::WouldBlock) => return None,
+            Err(TryLockError::Poisoned(_)) => crate::fatal("a protocol machine failed"),
+        };
+        Some(Self {
+            guard: std::mem::ManuallyDrop::new(guard),
+            node,
+            gathering: node.fabric.begin_gathering(),
+            _time: Scope::enter(Activity::Protocol),
+            _uninterrupted: uninterrupted,
+        })
+    }
+
     pub(crate) fn new(lock: &'a std::sync::Mutex<Core>, node: &'a Node) -> Self {
         let uninterrupted = Uninterrupted::begin();
         let time = Scope::enter(Activity::Protocol);

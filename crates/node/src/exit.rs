@@ -24,9 +24,38 @@ pub(crate) struct RunEnd {
     closing: AtomicBool,
     /// Nodes that have written out their streams.
     closed: AtomicU32,
+    /// The launcher has looked at what is left of a thread that has crashed.
+    may_die: AtomicU32,
+}
+
+/// How long a thread that has crashed stays to be looked at.
+const LOOKED_AT: Duration = Duration::from_secs(5);
+
+/// Lets a process trace this one, where the system (Yama) allows that to ancestors only.
+pub(crate) fn let_trace(process: u32) {
+    // SAFETY: touches no memory. Without Yama it is refused, and not needed.
+    unsafe { gondwana_sys::syscall!(libc::SYS_prctl, libc::PR_SET_PTRACER, process, 0, 0, 0) };
 }
 
 impl RunEnd {
+    /// A thread that has crashed may go.
+    pub(crate) fn let_die(&self) {
+        self.may_die.store(1, Ordering::Release);
+        futex_wake(&self.may_die);
+    }
+
+    /// Waits until the launcher has looked at this thread. Neither allocates nor locks.
+    fn stay_to_be_looked_at(&self) {
+        let end = Instant::now() + LOOKED_AT;
+        while self.may_die.load(Ordering::Acquire) == 0 {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            futex_wait(&self.may_die, 0, Some(left));
+        }
+    }
+
     /// Node 0 learns that another node has written out its streams.
     pub(crate) fn node_closed(&self) {
         self.closed.fetch_add(1, Ordering::Release);
@@ -127,14 +156,19 @@ impl Node {
     pub fn report_crash(&self, signal: i32, address: usize, at: usize) {
         let mut place = FixedLine::default();
         crate::code_address::describe(at, &mut place);
+        let task = if Thread::is_of_program() { gondwana_sys::thread().unsigned_abs() } else { 0 };
         // A launcher that is gone takes this process with it; nobody is left to be told.
-        let _ = send_crash(
+        let told = send_crash(
             self.control.as_raw_fd(),
             Thread::current_number(),
             signal,
             address as u64,
+            task,
             place.text(),
         );
+        if told.is_ok() && task != 0 {
+            self.run_end.stay_to_be_looked_at();
+        }
     }
 
     pub(crate) fn report_progress(&self) {

@@ -9,6 +9,7 @@ use crate::monitor::Touch;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::{Access, HomeRole, Outcome, Page};
+use gondwana_control::Awaited;
 use gondwana_page::whole_pages;
 use gondwana_prefetch::{Fault, Kind, Prediction, Prefetch};
 
@@ -72,6 +73,7 @@ impl Node {
         let outcome = core.fault(page, access, prefetch, slot, touch);
         drop(core);
         if outcome == Outcome::Wait {
+            let _noted = self.note_wait(slot, Awaited::Page, touch.address as u64, None);
             self.wait_polling(poller, slot, event::COHERENT, None);
         }
     }

@@ -46,6 +46,7 @@ mod unwind;
 mod wait;
 mod wait_slots;
 mod waiting;
+mod waits;
 mod waker;
 mod wire;
 
@@ -96,6 +97,7 @@ pub struct Node {
     control: Control,
     monitor: monitor::Monitor,
     times: clock::Times,
+    notes: waits::Notes,
 }
 
 impl std::ops::Deref for Node {
@@ -120,6 +122,11 @@ impl Node {
 
     fn core(&self) -> CoreGuard<'_> {
         CoreGuard::new(&self.core, self)
+    }
+
+    /// As `core`, if nobody else uses the machines.
+    fn try_core(&self) -> Option<CoreGuard<'_>> {
+        CoreGuard::try_new(&self.core, self)
     }
 
     fn report(&self, report: &Report) {

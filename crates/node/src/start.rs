@@ -15,6 +15,7 @@ use crate::sync::SyncObjects;
 use crate::threads::Threads;
 use crate::wait_slots::WaitSlots;
 use crate::waiting::Waiting;
+use crate::waits::Notes;
 use crate::{CURRENT, Node, ProcessChange, Setup, StreamCall, StreamDone, ThreadSpec, clock};
 use gondwana_coherence::sync::{LockTable, ManagerOf, Object};
 use gondwana_coherence::{Engine, Layout, Managers, Page, Region, StartOptions};
@@ -61,6 +62,8 @@ pub struct Hooks {
     pub exit: fn(i32),
     /// The C library's name for the calling thread.
     pub native_self: fn() -> u64,
+    /// True if the program handles a signal, so that one may end a wait.
+    pub handles_signals: fn() -> bool,
 }
 
 /// Why a process could not become a node.
@@ -194,6 +197,7 @@ impl Node {
             control,
             monitor: Monitor::default(),
             times: clock::Times::new(boot.stats),
+            notes: Notes::default(),
             setup: Setup { me, boot, hooks, geometry, layout, stack_bytes: stack_limit() },
         }));
         CURRENT.store(node, Ordering::Release);

@@ -117,6 +117,7 @@ impl Thread {
         [slot, other].into_iter().for_each(|slot| node.waiting.slots.name(slot, number));
         if !thread.stack.is_empty() {
             node.times.thread_begins();
+            node.notes.begin_thread(slot, id);
         }
         node.threads.name(id, (node.hooks.native_self)());
         thread
@@ -131,6 +132,7 @@ impl Thread {
                 node.return_cache(cache);
             }
             node.threads.forget(thread.id);
+            node.notes.end_thread(thread.slot);
             Self::in_runtime(|| {
                 node.waiting.slots.give_back(thread.slot);
                 thread.handling.iter().for_each(|handling| node.waiting.slots.give_back(handling.slot));
@@ -158,7 +160,14 @@ impl Thread {
         if let Some(handling) = before.and_then(|thread| thread.handling) {
             per_thread().current.set(Some(handling));
         }
+        let note = |begins| {
+            if let (Some(thread), Some(node)) = (before, Node::current()) {
+                node.notes.handles(thread.slot, begins);
+            }
+        };
+        note(true);
         call();
+        note(false);
         per_thread().current.set(before.or(Self::known()));
     }
 
@@ -173,7 +182,14 @@ impl Thread {
         let blocked = SignalMask::block_all();
         let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             crate::inject::at(name);
-            run()
+            let note = |begins| {
+                if let Some(node) = Node::current() {
+                    node.notes.native(begins);
+                }
+            };
+            note(true);
+            run();
+            note(false);
         });
         blocked.set();
         per_thread().starts_native.set(false);

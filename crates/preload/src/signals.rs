@@ -205,6 +205,13 @@ fn real_mask(how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
     }
 }
 
+/// True if the program handles a signal.
+pub(crate) fn are_handled() -> bool {
+    uninterrupted(|| {
+        lock(&WANTED.0).iter().any(|action| !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN))
+    })
+}
+
 /// Puts an action of the program in force in this process.
 ///
 /// # Errors

@@ -94,6 +94,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         call_stream: streams_for_others::call_here,
         call_stream_at_once: streams_for_others::call_at_once,
         native_self: pthread::native_self,
+        handles_signals: signals::are_handled,
     };
     if nodes > 1 {
         descriptors::reserve(boot.nodes, boot.node);

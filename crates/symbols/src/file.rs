@@ -157,6 +157,11 @@ impl File {
         (frames, offset)
     }
 
+    /// The function that holds an address, by the symbol tables.
+    pub(crate) fn function(&self, address: u64) -> Option<String> {
+        self.tables().0.at(address).map(|entry| entry.name())
+    }
+
     /// The variable that contains an address: its name and its range.
     pub(crate) fn variable_at(&self, address: u64) -> Option<(String, Range<u64>)> {
         if let Some(entry) = self.tables().1.at(address) {

@@ -59,6 +59,19 @@ impl Symbols {
         Some((loaded, loaded.file.as_ref()?, address))
     }
 
+    /// The file name of the library that an address is in; empty for the executable, `None` if it is in no file.
+    #[must_use]
+    pub fn library(&self, address: u64) -> Option<String> {
+        self.at(address).map(|(loaded, _)| loaded.library.clone())
+    }
+
+    /// The function that an address is in, by the symbol tables alone: debugging information is not read.
+    #[must_use]
+    pub fn function(&self, address: u64) -> Option<String> {
+        let (_, file, at) = self.file_at(address)?;
+        file.function(at)
+    }
+
     /// The file that a plan means; the executable if the library is empty.
     fn file(&self, library: &str) -> Option<&File> {
         self.loaded.iter().find(|loaded| loaded.library == library)?.file.as_ref()

@@ -7,8 +7,14 @@ use gondwana_console::columns::{Side, amount, columns, to_whole};
 
 /// The whole text, with so many lines of each list.
 pub(super) fn whole(shown: &Snapshot, listed: usize) -> String {
-    let parts =
-        [title(shown), nodes(shown, usize::MAX), kinds(shown), areas(shown, listed), threads(shown, listed)];
+    let parts = [
+        title(shown),
+        silence(shown),
+        nodes(shown, usize::MAX),
+        kinds(shown),
+        areas(shown, listed),
+        threads(shown, listed),
+    ];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
@@ -22,6 +28,7 @@ pub(super) fn fitting(shown: &Snapshot, rows: usize, columns: usize) -> Vec<Stri
     let area_lines = left - thread_lines;
     let parts = [
         title(shown),
+        silence(shown),
         nodes(shown, node_lines),
         kinds(shown),
         areas(shown, area_lines),
@@ -43,6 +50,14 @@ fn title(shown: &Snapshot) -> String {
         time(shown.seconds),
         shown.interval
     )
+}
+
+/// Where to look when nothing happens.
+fn silence(shown: &Snapshot) -> String {
+    if shown.nodes.iter().any(|node| node.faults > 0.0 || node.messages > 0.0) {
+        return String::new();
+    }
+    format!("no faults, no messages: gondwana stack {} shows what the threads do\n", shown.process)
 }
 
 /// A rate in a few digits.

@@ -136,7 +136,7 @@ __attribute__((constructor)) static void start(void)
 	}
 	if (orders && node == 1) {
 		if (!strcmp(orders, "crash")) {
-			report("{\"Crash\":{\"thread\":3,\"signal\":11,\"address\":4096,\"what\":\"\"}}");
+			report("{\"Crash\":{\"thread\":3,\"signal\":11,\"address\":4096,\"task\":0,\"what\":\"\"}}");
 			raise(SIGSEGV);
 		} else if (!strcmp(orders, "kill")) {
 			raise(SIGKILL);

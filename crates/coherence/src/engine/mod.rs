@@ -83,6 +83,18 @@ impl Engine {
         self.barriers.counters()
     }
 
+    /// The barriers, to look at.
+    #[must_use]
+    pub fn barriers(&self) -> &Barriers {
+        &self.barriers
+    }
+
+    /// The objects in this node's charge, to look at.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
     /// True once if tokens of hot mutexes have begun to stay here: see [`Locks::take_newly_kept`].
     pub fn take_newly_kept(&mut self) -> bool {
         self.locks.take_newly_kept()

@@ -79,6 +79,12 @@ impl Barriers {
         &self.counters
     }
 
+    /// The barriers at which threads of this node wait, with the counts of threads that make an episode.
+    pub fn awaited(&self) -> impl Iterator<Item = (Object, u32)> {
+        let with_waiting = self.barriers.iter().filter(|(_, state)| !state.waiting.is_empty());
+        with_waiting.map(|(barrier, state)| (*barrier, state.count))
+    }
+
     /// A thread of this node arrives at a barrier of `count` threads (at least 1). It is resumed when they have
     /// all come, perhaps before this returns. The node for which its report was left, if it was: the thread sees to it that the
     /// node hears of it when it has waited for a while.

@@ -168,6 +168,13 @@ impl Entry {
         self.owner.load(Ordering::Relaxed) == thread.0
     }
 
+    /// The thread of this node that holds the mutex, as it was at some time during the call.
+    #[must_use]
+    pub fn holder(&self) -> Option<Thread> {
+        let owner = self.owner.load(Ordering::Relaxed);
+        (owner != 0 && self.is_locked()).then_some(Thread(owner))
+    }
+
     /// True if a thread of this node holds the mutex.
     #[must_use]
     pub fn is_locked(&self) -> bool {

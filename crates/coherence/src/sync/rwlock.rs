@@ -68,6 +68,11 @@ impl RwLock {
         cancelled
     }
 
+    /// The writer and the readers.
+    pub(super) fn holders(&self) -> (Option<Thread>, impl Iterator<Item = Thread>) {
+        (self.writer, self.readers.keys().copied())
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.writer.is_none() && self.readers.is_empty() && self.waiting.is_empty()
     }

@@ -9,7 +9,7 @@ use super::semaphore::{SEM_VALUE_MAX, Semaphore};
 use super::thread::Threads;
 use super::wait_queue::WaitQueue;
 use super::work_sharing::WorkSharing;
-use super::{Object, SyncError};
+use super::{Object, SyncError, Thread};
 use gondwana_topology::NodeId;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -35,6 +35,14 @@ impl Server {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The readers-writer locks that somebody holds: address, writer and readers.
+    pub fn held_rwlocks(&self) -> impl Iterator<Item = (Object, Option<Thread>, Vec<Thread>)> {
+        self.rwlocks.iter().map(|(lock, state)| {
+            let (writer, readers) = state.holders();
+            (*lock, writer, readers.collect())
+        })
     }
 
     /// A thread of node `from` (perhaps this one) asks. Appends to `out` the answers that are due, to this and to

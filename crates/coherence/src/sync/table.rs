@@ -3,7 +3,7 @@
 
 use super::entry::Word;
 use super::object_map::scatter;
-use super::{Entry, Object};
+use super::{Entry, Object, Thread};
 use gondwana_page::to_usize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -81,6 +81,12 @@ impl LockTable {
         (slot.key.load(Ordering::Relaxed) == object.0).then_some(&slot.entry)
     }
 
+    /// The mutexes that threads of this node hold, each with its holder, while others go on.
+    pub fn held(&self) -> impl Iterator<Item = (Object, Thread)> {
+        let slots = self.segments.iter().filter_map(OnceLock::get).flat_map(|segment| segment.iter());
+        slots.filter_map(|slot| Some((Object(slot.key.load(Ordering::Acquire)), slot.entry.holder()?)))
+    }
+
     /// The entry of an object, no longer [`Word::New`]: a token rests at its manager at first, and only the slow path
     /// knows who that is.
     pub(super) fn settled(&self, object: Object, is_managed_here: impl FnOnce() -> bool) -> &Entry {
@@ -152,7 +158,7 @@ impl LockTable {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Fast, Kind, SyncError, Thread};
+    use super::super::{Fast, Kind, SyncError};
     use super::*;
     use std::collections::HashSet;
     use std::sync::Barrier;
@@ -172,6 +178,10 @@ mod tests {
             assert!(std::ptr::eq(table.get(*object).unwrap(), entry));
         }
         assert!(table.get(Object(7)).is_none());
+        assert_eq!(table.held().count(), 0);
+        table.entry(objects[9]).set(Word::Free);
+        assert!(table.entry(objects[9]).lock_at_hand(Thread(3)));
+        assert_eq!(table.held().collect::<Vec<_>>(), [(objects[9], Thread(3))]);
         assert_eq!(table.contents().len(), objects.len());
     }
 
@@ -235,6 +245,7 @@ mod tests {
         entry.set(Word::HeldQueued);
         assert!(!entry.unlock_at_hand(me), "somebody waits");
         assert_eq!(entry.parts(), (Word::HeldQueued, 1, 1));
+        assert_eq!(entry.holder(), Some(me));
         entry.set(Word::Held);
         assert!(entry.unlock_at_hand(me));
         assert_eq!(entry.parts().1, 0);

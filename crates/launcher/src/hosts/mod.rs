@@ -6,6 +6,8 @@
 
 pub mod agent;
 mod agent_threads;
+pub mod examination;
+mod facts;
 mod list;
 mod printers;
 pub mod protocol;
@@ -15,6 +17,7 @@ mod template;
 mod upwards;
 
 use crate::capabilities::{mechanism_name, say_degraded};
+use crate::objects;
 use crate::program::Program;
 use crate::progress_line::ProgressLine;
 use crate::run::job::Job;
@@ -104,6 +107,11 @@ fn check_equal(hosts: &[Host], ready: &[Ready], program: &Program) -> Result<(),
             "{differs} on host {} is not the same file as {other}: {mend}",
             host.name
         )));
+    }
+    for (host, there) in hosts.iter().zip(ready).skip(1) {
+        if let Some(found) = objects::difference(&ready[0].objects, &there.objects) {
+            return Err(Failure::cannot(found.sentence(&hosts[0].name, &host.name)));
+        }
     }
     Ok(())
 }

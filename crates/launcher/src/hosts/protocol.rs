@@ -5,7 +5,9 @@
 //! printed before.
 
 use crate::capabilities::Capabilities;
+use crate::objects::MappedObject;
 use crate::process::events::{End, Stop};
+use crate::stacks::look::{LookRequest, LookResult};
 use gondwana_control::{Boot, Order, Report};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
@@ -62,6 +64,12 @@ impl Stream {
 pub enum AgentCommand {
     /// The first message: the program.
     Prepare(Prepare),
+    /// The first message of `gondwana doctor`: examine the host.
+    Examine(Examine),
+    /// After [`AgentCommand::Examine`]: say the time.
+    Clock,
+    /// After [`AgentCommand::Examine`]: connect to these addresses, where other hosts listen.
+    Reach(Vec<SocketAddr>),
     /// Start these nodes, in the order of the addresses reported.
     Start(Vec<Boot>),
     /// Send a signal to the process of a node.
@@ -78,6 +86,8 @@ pub enum AgentCommand {
         /// What.
         order: Order,
     },
+    /// Look at the stacks of nodes there.
+    Look(LookRequest),
     /// End all nodes at once.
     Kill,
     /// There is no more standard input.
@@ -120,9 +130,59 @@ pub struct Prepare {
     pub span: Option<u64>,
 }
 
+/// What `gondwana doctor` wants to know of a host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Examine {
+    /// The version of the command.
+    pub version: String,
+    /// The program whose libraries are compared, by its absolute path; without one the host's own `gondwana` is taken.
+    pub path: Option<Vec<u8>>,
+    /// The environment.
+    pub environment: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The working directory, if a program is named.
+    pub folder: Vec<u8>,
+    /// The user's name of this host.
+    pub host: String,
+    /// The address to listen at, if the user has given one.
+    pub address: Option<IpAddr>,
+    /// True if all hosts are this computer.
+    pub loopback: bool,
+}
+
+/// What a host has for runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// The release of its kernel.
+    pub kernel: String,
+    /// Whether userfaultfd works, or why not.
+    pub userfaultfd: Result<(), String>,
+    /// Whether `PAGEMAP_SCAN` works, or why not.
+    pub pagemap_scan: Result<(), String>,
+    /// Whether memory files can be made, or why not.
+    pub memory_files: Result<(), String>,
+    /// Whether address space randomisation can be turned off, or why not.
+    pub fixed_addresses: Result<(), String>,
+    /// The longest span that fits, in bytes, or why none does.
+    pub span: Result<u64, String>,
+    /// The limit of stacks in bytes; `u64::MAX` for none.
+    pub stack_limit: u64,
+    /// Digest of the runtime library, or why there is none.
+    pub library: Result<String, String>,
+    /// What the loader maps when the program starts, the program first, or why that is unknown.
+    pub objects: Result<Vec<MappedObject>, String>,
+    /// Where it listens for the other hosts, or why it does not.
+    pub listens: Result<SocketAddr, String>,
+}
+
 /// From an agent to the launcher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum AgentAnswer {
+    /// To [`AgentCommand::Examine`].
+    Examined(Box<HostFacts>),
+    /// To [`AgentCommand::Clock`]: microseconds since 1970.
+    Clock(u64),
+    /// To [`AgentCommand::Reach`]: for each address why it cannot be reached; `None` if it can.
+    Reached(Vec<Option<String>>),
     /// To [`AgentCommand::Prepare`]: all is well.
     Ready(Box<Ready>),
     /// The check failed; the agent ends.
@@ -137,6 +197,10 @@ pub enum AgentAnswer {
     Written(u16),
     /// The process of a node does not run.
     Stopped(Stop),
+    /// Stacks have been read for the request with this number; their names follow.
+    Unwound(u64),
+    /// The stacks.
+    Looked(LookResult),
     /// A stopped node runs again.
     Continued(u16),
     /// Node 0 has taken all the standard input that was sent.
@@ -150,6 +214,8 @@ pub struct Ready {
     pub program: String,
     /// Digest of the runtime library.
     pub library: String,
+    /// What the loader maps there when the program starts.
+    pub objects: Vec<MappedObject>,
     /// What a run can have there.
     pub can: Capabilities,
     /// Where its nodes listen.

@@ -11,11 +11,12 @@ use crate::exit;
 use crate::process::events::{End, Event, Nodes};
 use crate::process::signal_name;
 use crate::process::signals::Signals;
+use crate::stacks::look::LookRequest;
 use gondwana_console::failure::{CANNOT, Failure};
 use gondwana_console::output::tell;
 use gondwana_control::{Boot, Order};
 use gondwana_locks::try_lock;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::RawFd;
 use std::process::Child;
@@ -192,6 +193,10 @@ impl RemoteNodes {
                 let host = self.agents[host].host.clone();
                 self.ready.push_back(Event::Stopped(stop, Some(host)));
             }
+            Incoming::AgentAnswer(_, AgentAnswer::Unwound(id)) => self.ready.push_back(Event::Unwound(id)),
+            Incoming::AgentAnswer(_, AgentAnswer::Looked(found)) => {
+                self.ready.push_back(Event::Looked(found))
+            }
             Incoming::AgentAnswer(_, AgentAnswer::Continued(node)) => {
                 self.ready.push_back(Event::Continued(node))
             }
@@ -201,7 +206,13 @@ impl RemoteNodes {
                 // The reading thread is gone when there is no more input.
                 let _ = self.want_input.send(());
             }
-            Incoming::AgentAnswer(_, AgentAnswer::Ready(_)) => {}
+            Incoming::AgentAnswer(
+                _,
+                AgentAnswer::Ready(_)
+                | AgentAnswer::Examined(_)
+                | AgentAnswer::Clock(_)
+                | AgentAnswer::Reached(_),
+            ) => {}
             Incoming::AgentAnswer(host, AgentAnswer::Failed(why)) => self.gone(host, &why),
             Incoming::Gone(host, why) => {
                 self.agents[host].gone = true;
@@ -276,6 +287,14 @@ impl Nodes for RemoteNodes {
 
     fn signal(&mut self, node: u16, signal: i32) {
         self.send(usize::from(node) % self.agents.len(), &AgentCommand::Signal { node, signal });
+    }
+
+    fn look(&mut self, request: &LookRequest) {
+        let count = self.agents.len();
+        let hosts: BTreeSet<usize> = request.nodes.iter().map(|node| usize::from(*node) % count).collect();
+        for host in hosts {
+            self.send(host, &AgentCommand::Look(request.clone()));
+        }
     }
 
     fn kill(&mut self) {

@@ -1,5 +1,6 @@
 //! Events of the nodes of a run, on this computer or on others.
 
+use crate::stacks::look::{LookRequest, LookResult};
 use gondwana_console::failure::Failure;
 use gondwana_control::{Order, Report};
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,10 @@ pub enum Event {
     },
     /// The watched descriptor is readable or at its end.
     Watched,
+    /// Stacks have been read for the request with this number; their names follow.
+    Unwound(u64),
+    /// Stacks that were asked for.
+    Looked(LookResult),
 }
 
 /// The nodes of a run.
@@ -74,6 +79,10 @@ pub trait Nodes {
     /// From now on [`Event::Watched`] comes when this eventfd, which stays open, is set; it may already be cleared
     /// again.
     fn watch(&mut self, fd: RawFd);
+
+    /// Looks at the threads of nodes, as far as they run: [`Event::Unwound`] and [`Event::Looked`] come afterwards, several times
+    /// if the nodes are on several computers.
+    fn look(&mut self, _request: &LookRequest) {}
 
     /// Sends a signal to the process of a node, if it still runs.
     fn signal(&mut self, node: u16, signal: i32);

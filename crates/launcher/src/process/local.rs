@@ -3,9 +3,11 @@
 use super::descriptors::{COUNT, Reserved};
 use super::events::{End, Event, Nodes};
 use super::exchange::Collection;
+use super::lookers::Lookers;
 use super::signals::Signals;
 use super::spawn::{ProcessImage, Setup, spawn};
 use super::stops::{Change, Stops};
+use crate::stacks::look::LookRequest;
 use gondwana_console::failure::Failure;
 use gondwana_console::rlimit::explained;
 use gondwana_control::{BOOT_VARIABLE, Boot, Control, Exchange, FabricBoot, MOMENT, News, Order, Report};
@@ -48,6 +50,8 @@ pub struct LocalNodes {
     /// The exchange of descriptors at the start.
     handed: Collection,
     stops: Stops,
+    /// Threads that look at nodes; they end by themselves.
+    lookers: Lookers,
     /// The buffer for reports.
     buffer: Vec<u8>,
     /// Detects processes that the kernel killed for memory.
@@ -64,7 +68,8 @@ impl LocalNodes {
             .map_err(|error| Failure::system("reserving descriptors for the nodes", &error))?;
         let (nodes, ready, buffer) = (vec![], VecDeque::new(), vec![]);
         let (handed, stops, memory) = (Collection::default(), Stops::default(), Ended::watch());
-        Ok(Self { signals, reserved, nodes, ready, watched: None, handed, stops, buffer, memory })
+        let lookers = Lookers::new().map_err(|error| Failure::system("looking at nodes", &error))?;
+        Ok(Self { signals, reserved, nodes, ready, watched: None, handed, stops, lookers, buffer, memory })
     }
 
     /// Starts the program without the runtime library: one node needs no coherence.
@@ -185,6 +190,10 @@ impl LocalNodes {
             if self.nodes[index].ended {
                 continue;
             }
+            // Stops for a thread that looks at the node must be left to that thread.
+            if !has_ended(self.nodes[index].pid) {
+                continue;
+            }
             let mut status = 0;
             // SAFETY: the kernel writes one status.
             let result = unsafe { libc::waitpid(self.nodes[index].pid, &raw mut status, libc::WNOHANG) };
@@ -220,7 +229,12 @@ impl LocalNodes {
         let with_control: Vec<usize> =
             (0..self.nodes.len()).filter(|&index| self.nodes[index].control.is_some()).collect();
         // The kernel skips negative numbers.
-        let mut fds = vec![poll(self.signals.as_raw_fd()), poll(self.watched.unwrap_or(-1))];
+        let mut fds = vec![
+            poll(self.signals.as_raw_fd()),
+            poll(self.watched.unwrap_or(-1)),
+            poll(self.lookers.as_raw_fd()),
+        ];
+        let first = fds.len();
         fds.extend(
             with_control
                 .iter()
@@ -247,10 +261,13 @@ impl LocalNodes {
         if fds[1].revents != 0 {
             self.ready.push_back(Event::Watched);
         }
+        if fds[2].revents != 0 {
+            self.ready.extend(self.lookers.take());
+        }
         if self.handed.is_held_up() || fds[exchange..].iter().any(|fd| fd.revents != 0) {
             self.handed.go_on();
         }
-        for (fd, index) in fds[2..exchange].iter().zip(with_control) {
+        for (fd, index) in fds[first..exchange].iter().zip(with_control) {
             if fd.revents != 0 {
                 self.drain(index);
             }
@@ -300,6 +317,12 @@ impl Nodes for LocalNodes {
         self.watched = Some(fd);
     }
 
+    fn look(&mut self, request: &LookRequest) {
+        let wanted = self.nodes.iter().filter(|node| !node.ended && request.nodes.contains(&node.number));
+        let nodes = wanted.map(|node| (node.number, node.pid.unsigned_abs())).collect();
+        self.lookers.look(request.clone(), nodes);
+    }
+
     fn signal(&mut self, node: u16, signal: i32) {
         self.stops.signalled(node, signal);
         for node in self.nodes.iter_mut().filter(|candidate| candidate.number == node && !candidate.ended) {
@@ -342,6 +365,18 @@ impl Drop for LocalNodes {
             }
         });
     }
+}
+
+/// True if a child has ended, which is left to be waited for.
+fn has_ended(child: libc::pid_t) -> bool {
+    // SAFETY: plain memory, for which zero is valid; the kernel writes one description.
+    let (result, info) = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        (libc::waitid(libc::P_PID, child.unsigned_abs(), &raw mut info, options), info)
+    };
+    let ends = [libc::CLD_EXITED, libc::CLD_KILLED, libc::CLD_DUMPED];
+    result == 0 && info.si_signo == libc::SIGCHLD && ends.contains(&info.si_code)
 }
 
 /// True if a file in memory is so large that another thread should free it.

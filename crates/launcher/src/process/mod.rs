@@ -4,6 +4,7 @@ pub mod descriptors;
 pub mod events;
 mod exchange;
 pub mod local;
+mod lookers;
 pub mod signals;
 pub mod spawn;
 mod stops;

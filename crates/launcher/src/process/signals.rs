@@ -88,6 +88,16 @@ impl Signals {
     }
 }
 
+/// The signals that this thread blocks.
+pub(crate) fn blocked_now() -> libc::sigset_t {
+    // SAFETY: sigset_t is plain memory for which zero is valid; the kernel writes one.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut set);
+        set
+    }
+}
+
 impl AsRawFd for Signals {
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()

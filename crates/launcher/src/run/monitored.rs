@@ -143,6 +143,8 @@ impl Monitored {
             },
             Request::Counters => self.count(asker, machine),
             Request::Follow => self.follow(asker, machine),
+            // Of the supervisor.
+            Request::Stacks | Request::LetTrace { .. } => {}
         }
     }
 

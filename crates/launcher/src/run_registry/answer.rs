@@ -102,6 +102,11 @@ impl RunRegistry {
         self.lock().monitored = monitored;
     }
 
+    /// The program, as the user named it.
+    pub fn program(&self) -> String {
+        self.lock().program.clone()
+    }
+
     /// The requests to the run, if they are possible.
     pub fn requests(&self) -> Option<&Arc<Inbox>> {
         self.requests.as_ref()

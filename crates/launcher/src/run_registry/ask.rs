@@ -4,6 +4,7 @@ use super::requests::{Request, RequestAnswer};
 use super::socket::{self, Purpose};
 use super::socket_directory::SocketDirectory;
 use super::{Launcher, Running, credentials};
+use crate::stacks::StackReport;
 use gondwana_console::failure::Failure;
 use gondwana_topology::MAX_NODES;
 use std::collections::BTreeSet;
@@ -23,6 +24,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The longest answer, in bytes. Root also queries processes of other users.
 const LONGEST: u64 = 1 << 20;
+
+/// The longest report of stacks, in bytes: some hundred frames of each of many thousand threads.
+const LONGEST_STACKS: u64 = 1 << 30;
 
 /// Bytes of an answer that are read at a time.
 const PART: usize = 4096;
@@ -98,6 +102,17 @@ pub fn request(process: u32, request: &Request) -> Result<(Option<PathBuf>, BufR
         Ok(file) => Ok((file, stream)),
         Err(why) => Err(Failure::cannot(format!("the run of process {process} {why}"))),
     }
+}
+
+/// The stacks of all threads of the run of a process.
+pub fn stacks(process: u32) -> Result<StackReport, Failure> {
+    let (_, stream) = request(process, &Request::Stacks)?;
+    let mut text = vec![];
+    stream.take(LONGEST_STACKS).read_to_end(&mut text).map_err(|error| not_asked(process, &error))?;
+    if text.is_empty() {
+        return Err(Failure::cannot(ended(process)));
+    }
+    serde_json::from_slice(&text).map_err(|_| other_version(process))
 }
 
 /// Connects to a socket of a launcher.

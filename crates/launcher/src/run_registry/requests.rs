@@ -38,6 +38,15 @@ pub enum Request {
     Stop,
     /// Send, behind the answer, a recording with the counters of filters.
     Counters,
+    /// Send, behind the answer, the stacks of all threads and what they wait for: a [`StackReport`](crate::stacks::StackReport).
+    Stacks,
+    /// Let a process trace a node.
+    LetTrace {
+        /// The tracer.
+        process: u32,
+        /// The node.
+        node: u16,
+    },
     /// Send the nodes' records, behind the answer, until the connection is closed.
     Follow,
 }

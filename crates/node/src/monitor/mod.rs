@@ -215,6 +215,9 @@ impl Node {
             }
             Order::BankAnswer(answer) => self.monitor.bank_answers.put(answer),
             Order::Reached(reached) => self.monitor.threshold_callbacks.put(reached),
+            Order::Waits => self.report_waits((self.hooks.handles_signals)()),
+            Order::Die => self.run_end.let_die(),
+            Order::LetTrace { process } => crate::exit::let_trace(process),
         }
     }
 

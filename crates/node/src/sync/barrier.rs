@@ -6,6 +6,7 @@ use crate::wait_slots::{WaitSlot, event};
 use crate::{Node, Thread};
 use gondwana_coherence::SyncPoint;
 use gondwana_coherence::sync::Object;
+use gondwana_control::Awaited;
 use gondwana_topology::NodeId;
 
 /// A thread has arrived at a barrier and does not know that it is passed.
@@ -13,6 +14,8 @@ use gondwana_topology::NodeId;
 pub struct Arrival {
     /// The node for which the thread's report was left.
     left: Option<NodeId>,
+    /// The barrier.
+    barrier: usize,
 }
 
 /// What has ended a wait at a barrier.
@@ -32,6 +35,7 @@ impl Node {
     pub fn barrier_wait(&'static self, barrier: usize, count: u32) -> bool {
         self.privately(move || {
             let slot = Thread::current(self).slot;
+            let _noted = self.note_wait(slot, Awaited::Barrier, barrier as u64, None);
             let (poller, left) = self.arrive(barrier, count, slot);
             self.wait_at_barrier(poller, slot, left);
             self.pass(slot)
@@ -49,15 +53,17 @@ impl Node {
                 self.pass(slot);
                 return None;
             }
-            Some(Arrival { left })
+            Some(Arrival { left, barrier })
         })
     }
 
     /// Waits until all threads have arrived, until the thread is [woken](crate::Waker), or, `briefly`, for a moment.
     pub fn await_barrier(&'static self, arrival: &mut Arrival, briefly: bool) -> BarrierWait {
-        let left = arrival.left.take();
+        let (left, barrier) = (arrival.left.take(), arrival.barrier);
         self.privately(move || {
             let slot = Thread::current(self).slot;
+            // One that waits briefly has something to do besides.
+            let _noted = (!briefly).then(|| self.note_wait(slot, Awaited::Barrier, barrier as u64, None));
             let mask = event::PASSED | event::WOKEN;
             if self.waiting.slots.seen(slot, mask) == 0 {
                 if briefly {

@@ -4,6 +4,7 @@ use super::request::Ended;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Kind, Object, Request};
+use gondwana_control::Awaited;
 use std::time::Instant;
 
 impl Node {
@@ -28,7 +29,9 @@ impl Node {
             self.wait(slot, event::QUEUED, None);
             let unlocked = self.mutex_unlock(mutex, &kind);
             let until = if unlocked.is_ok() { until } else { Some(Instant::now()) };
+            let noted = self.note_wait(slot, Awaited::Condition, cond.0, until);
             let ended = self.await_or_cancel(slot, server, until, Request::Cancel { object: cond });
+            drop(noted);
             unlocked?;
             self.mutex_lock(mutex, kind, None)?;
             match ended {

@@ -4,6 +4,7 @@ use super::request::Ended;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Object, Request};
+use gondwana_control::Awaited;
 use std::time::Instant;
 
 impl Node {
@@ -30,6 +31,7 @@ impl Node {
             }
             let still = unchanged();
             let until = if still { until } else { Some(Instant::now()) };
+            let _noted = self.note_wait(slot, Awaited::Futex, futex.0, until);
             let ended = self.await_or_cancel(slot, server, until, Request::Cancel { object: futex });
             self.acquire(Some(futex));
             match ended {

@@ -5,6 +5,7 @@ use crate::Node;
 use crate::thread_number::node_of;
 use crate::wait_slots::event;
 use gondwana_coherence::sync::{Request, Thread as ThreadId};
+use gondwana_control::Awaited;
 use std::time::Instant;
 
 /// How long to wait for a thread to end.
@@ -34,6 +35,7 @@ impl Node {
             self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
             self.submit(server, slot, Request::Join { thread, by, attempt: matches!(wait, JoinWait::Not) });
             let until = if let JoinWait::Until(until) = wait { Some(until) } else { None };
+            let _noted = self.note_wait(slot, Awaited::Join, thread.0, until);
             let ended = self.await_or_cancel(slot, server, until, Request::CancelJoin { thread });
             self.acquire(None);
             match ended {

@@ -47,6 +47,11 @@ impl SyncObjects {
         let signals = Signals::new(nodes);
         Self { lock_table, onces: RwLock::default(), stamps: AtomicU64::new(0), signals }
     }
+
+    /// Mutexes that threads of this node hold, at most `most`, each with its holder.
+    pub(crate) fn held_mutexes(&self, most: usize) -> Vec<(u64, u64)> {
+        self.lock_table.held().take(most).map(|(mutex, thread)| (mutex.0, thread.0)).collect()
+    }
 }
 
 impl Node {

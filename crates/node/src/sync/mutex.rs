@@ -6,6 +6,7 @@ use crate::wait_slots::{WaitSlot, event};
 use crate::{Node, Thread};
 use gondwana_coherence::Outcome;
 use gondwana_coherence::sync::{Entry, Fast, Kind, Object, SyncError, Thread as ThreadId, TryOutcome};
+use gondwana_control::Awaited;
 use std::time::Instant;
 
 impl Node {
@@ -98,6 +99,7 @@ impl Node {
         slot: WaitSlot,
         until: Option<Instant>,
     ) -> Result<(), i32> {
+        let _noted = self.note_wait(slot, Awaited::Mutex, object.0, until);
         self.waiting.slots.arm(slot, event::LOCKED);
         let outcome = self.core().with_locks(|locks, env| locks.lock(object, thread, waiter_of(slot), env));
         if outcome == Outcome::Done || self.wait(slot, event::LOCKED, until) != 0 {

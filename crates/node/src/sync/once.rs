@@ -1,7 +1,8 @@
 //! What is done once.
 
-use crate::Node;
+use crate::{Node, Thread};
 use gondwana_coherence::sync::{ONCE_RUN, Object, Request};
+use gondwana_control::Awaited;
 use gondwana_locks::{read, write};
 
 impl Node {
@@ -15,7 +16,10 @@ impl Node {
         }
         loop {
             let object = Object(once as u64);
+            let slot = Thread::current(self).slot;
+            let noted = self.note_wait(slot, Awaited::Once, object.0, None);
             let answer = self.request(once, Request::OnceEnter { once: object, stale }).unwrap_or(ONCE_RUN);
+            drop(noted);
             self.acquire(Some(object));
             let Some(generation) = u32::try_from(answer).ok().filter(|_| answer != ONCE_RUN) else {
                 return true;

@@ -6,6 +6,7 @@ use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Object, Request, Ticket};
+use gondwana_control::Awaited;
 use gondwana_topology::NodeId;
 use std::time::Instant;
 
@@ -126,6 +127,13 @@ impl Node {
         self.privately(move || {
             let server = self.manager(object);
             let slot = Thread::current(self).slot;
+            let awaited = match &request {
+                Request::RwLock { write: true, .. } => Some(Awaited::WriteLock),
+                Request::RwLock { write: false, .. } => Some(Awaited::ReadLock),
+                Request::SemWait { .. } => Some(Awaited::Semaphore),
+                _ => None,
+            };
+            let _noted = awaited.map(|awaited| self.note_wait(slot, awaited, object as u64, until));
             self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
             self.submit(server, slot, request);
             match self.await_or_cancel(slot, server, until, Request::Cancel { object: Object(object as u64) })

@@ -1,8 +1,7 @@
 //! How a run ends when nodes do, or connections between them.
 
-use super::state::{Crash, Supervisor};
+use super::state::Supervisor;
 use crate::process::events::{End, Nodes};
-use crate::process::signal_name;
 use crate::run_registry::State;
 use gondwana_console::failure::{CANNOT, Failure, NOT_FOUND};
 use std::time::{Duration, Instant};
@@ -60,8 +59,7 @@ impl Supervisor<'_> {
                 if let Some(why) = &node.starved {
                     self.say(&format!("node {number} was killed by the kernel: {why}"));
                 } else if self.reporting && !expected && !of_pipe {
-                    let line = obituary(number, signal, node.crash.as_ref());
-                    self.say(&line);
+                    self.bury(number, signal);
                 }
             }
             // The other nodes have flushed their streams and do nothing more.
@@ -147,20 +145,4 @@ pub(super) fn held_up(node: u16, by: u16, process: Option<u32>) -> String {
         "node {node} waits for node {by}, which holds one of its pages: if that node is stopped, let it go on with \
          `kill -CONT {process}`"
     )
-}
-
-/// One line about the death of a node.
-fn obituary(node: u16, signal: i32, crash: Option<&Crash>) -> String {
-    let name = signal_name(signal);
-    let Some(Crash { thread, address, what }) = crash else {
-        return format!("node {node} was killed by {name}");
-    };
-    let place = match signal {
-        libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGFPE | libc::SIGTRAP => {
-            format!(" at address {address:#x}")
-        }
-        _ => String::new(),
-    };
-    let more = if what.is_empty() { String::new() } else { format!(" ({what})") };
-    format!("node {node}, thread {thread} died of {name}{place}{more}")
 }

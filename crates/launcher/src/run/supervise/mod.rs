@@ -1,6 +1,8 @@
 //! Follows the nodes of a run to its end, and ends it.
 
+mod crashes;
 mod ending;
+mod looks;
 mod monitoring;
 mod state;
 #[cfg(test)]
@@ -39,16 +41,23 @@ impl Supervisor<'_> {
         if let Some(requests) = self.requests() {
             machine.watch(requests.as_raw_fd());
         }
-        while !self.nodes.iter().all(|node| node.ended) {
+        if self.registry.is_some() {
+            self.watch_progress();
+        }
+        while !self.nodes.iter().all(|node| node.ended) || self.obituary.is_some() {
             let tick = self.live.is_shown().then(|| Instant::now() + TICK);
-            let until = [self.deadline, tick].into_iter().flatten().min();
+            let told = self.obituary.as_ref().map(|obituary| obituary.until);
+            let until = [self.deadline, tick, self.looks.due(), told].into_iter().flatten().min();
             match machine.next(until)? {
                 Some(event) => self.event(event, machine),
+                None if self.nodes.iter().all(|node| node.ended) => {}
                 None if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
                     self.overdue(machine)?;
                 }
                 None => {}
             }
+            self.go_on_looking(machine);
+            self.say_obituary(false);
             self.live.draw();
         }
         self.live.erase();
@@ -82,6 +91,8 @@ impl Supervisor<'_> {
             Event::Signal { signal: libc::SIGTSTP, from_terminal } => self.stop(from_terminal, machine),
             Event::Chunk(node, chunk) => self.recorded(node, chunk, machine),
             Event::Watched => self.requested(machine),
+            Event::Unwound(id) => self.unwound(id, machine),
+            Event::Looked(found) => self.looked(found, machine),
             Event::Stopped(stop, host) => self.stopped(&stop, host.as_deref()),
             Event::Continued(node) => self.continued(node),
             Event::OutputLost(sentence) => {
@@ -119,7 +130,11 @@ impl Supervisor<'_> {
             Report::Stats(counters) => {
                 self.stats.insert(number, counters);
             }
-            Report::Crash { thread, address, what, .. } => node.crash = Some(Crash { thread, address, what }),
+            Report::Crash { thread, address, what, task, .. } => {
+                let crash = Crash { thread, address, what, looking: None, stack: vec![] };
+                self.crashed(number, crash, task, machine);
+            }
+            Report::Waits { part, last } => self.waits_told(number, part, last, machine),
             Report::HeldUp { by } => {
                 let holder = self.nodes.get(usize::from(by));
                 if holder.is_none_or(|node| !node.stopped) {

@@ -2,7 +2,9 @@
 
 use super::state::Supervisor;
 use crate::process::events::Nodes;
-use crate::run_registry::requests::Inbox;
+use crate::run_registry::requests::{Asked, Inbox, Request, answer};
+use gondwana_control::Order;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,10 +45,26 @@ impl Supervisor<'_> {
     pub(super) fn requested(&mut self, machine: &mut dyn Nodes) {
         let over = self.end.is_some() || self.exiting();
         for asked in self.requests().into_iter().flat_map(|requests| requests.take()) {
-            if let Some(monitored) = &mut self.monitored {
-                monitored.asked(asked, over, machine);
+            let over_stacks = || Err("is ending: it has no threads to show".to_owned());
+            match asked.request {
+                Request::Stacks if over => drop(answer(asked.asker, &over_stacks())),
+                Request::Stacks => self.stacks_asked(asked.asker, machine),
+                Request::LetTrace { process, node } => self.let_trace(process, node, asked.asker, machine),
+                _ => self.asked_of_monitor(asked, over, machine),
             }
         }
         self.note_monitored();
+    }
+
+    /// The node must let a debugger trace it, where the system asks the traced. It has heard of it in a moment.
+    fn let_trace(&mut self, process: u32, node: u16, asker: UnixStream, machine: &mut dyn Nodes) {
+        machine.order(node, &Order::LetTrace { process });
+        drop(answer(asker, &Ok(None)));
+    }
+
+    fn asked_of_monitor(&mut self, asked: Asked, over: bool, machine: &mut dyn Nodes) {
+        if let Some(monitored) = &mut self.monitored {
+            monitored.asked(asked, over, machine);
+        }
     }
 }

@@ -1,10 +1,13 @@
 //! The supervisor's state of a run.
 
+use super::crashes::Obituary;
+use super::looks::Looks;
 use crate::process::events::End;
 use crate::progress_line::ProgressLine;
 use crate::run::monitored::Monitored;
 use crate::run_registry::State;
 use crate::run_registry::answer::RunRegistry;
+use crate::stacks::look::StackFrame;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,6 +18,10 @@ pub(crate) struct Crash {
     pub thread: u64,
     pub address: u64,
     pub what: String,
+    /// The number of the request for its stack, while that is under way.
+    pub looking: Option<u64>,
+    /// The frames of the thread, the innermost first, once they are known.
+    pub stack: Vec<StackFrame>,
 }
 
 /// The state of one node.
@@ -56,6 +63,10 @@ pub(crate) struct Supervisor<'a> {
     pub silent: bool,
     pub killed: bool,
     pub deadline: Option<Instant>,
+    /// What is being looked at.
+    pub looks: Looks,
+    /// The death of a node that is still to be told.
+    pub obituary: Option<Obituary>,
 }
 
 impl<'a> Supervisor<'a> {
@@ -76,6 +87,8 @@ impl<'a> Supervisor<'a> {
             silent: false,
             killed: false,
             deadline: None,
+            looks: Looks::default(),
+            obituary: None,
         }
     }
 

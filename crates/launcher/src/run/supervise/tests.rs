@@ -119,7 +119,8 @@ fn nodes_that_nobody_needs_any_more_end_before_the_first_has_ended() {
 
 #[test]
 fn a_crash_names_node_thread_signal_and_address() {
-    let crash = Report::Crash { thread: 5, signal: libc::SIGSEGV, address: 16, what: "wild".to_owned() };
+    let crash =
+        Report::Crash { thread: 5, signal: libc::SIGSEGV, address: 16, task: 0, what: "wild".to_owned() };
     let events = vec![Event::Report(1, crash), Event::Ended(1, End::Signalled(libc::SIGSEGV))];
     let (end, said, _) = follow(3, events);
     assert_eq!(end, End::Signalled(libc::SIGSEGV));
