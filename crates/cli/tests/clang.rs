@@ -19,8 +19,8 @@ const WAYS: [[&str; 3]; 5] =
 /// Variables of the environment of all programs: without it nothing is cancelled.
 const VARIABLES: [(&str, &str); 1] = [("OMP_CANCELLATION", "true")];
 
-/// Programs of `tests/programs/openmp`. Under `rc` what is not only reductions must not run.
-const PROGRAMS: [&str; 11] = [
+/// Programs of `tests/programs/openmp`.
+const PROGRAMS: [&str; 12] = [
     "regions",
     "loops",
     "sums",
@@ -31,12 +31,12 @@ const PROGRAMS: [&str; 11] = [
     "places",
     "doacross",
     "league",
+    "reductions",
     "task_sums",
 ];
 
 /// Workloads, at their small sizes.
-/// (The C library has no `CMPLX` for clang, which omp-fft3d uses.)
-const WORKLOADS: [&str; 5] = ["omp-adi", "omp-cg", "omp-multigrid", "omp-sort", "omp-tasks"];
+const WORKLOADS: [&str; 6] = ["omp-adi", "omp-cg", "omp-fft3d", "omp-multigrid", "omp-sort", "omp-tasks"];
 
 /// Compiles a program, with more options.
 fn compile(options: &[&str], sources: &[&Path], to: &Path) -> Output {
@@ -111,6 +111,40 @@ fn threadprivate_variables_need_not_be_thread_local() {
         let source = root().join("tests/programs/openmp/copyin.c");
         runs_as_natively(&["-fnoopenmp-use-tls"], &[&source], None, &["-p", "4"], &WAYS);
     }
+}
+
+/// What Intel's compilers call, called by hand.
+#[test]
+fn loops_over_teams_and_threads_at_once_run_as_natively() {
+    if is_there() {
+        let source = root().join("crates/cli/tests/programs/distributed.c");
+        runs_as_natively(&[], &[&source], None, &[], &WAYS);
+    }
+}
+
+/// A worker thread's variables are on no other node: that is said, rather than that wrong values are copied.
+#[test]
+fn copyin_of_a_region_of_another_thread_is_refused() {
+    if !is_there() {
+        return;
+    }
+    let folder = Folder::new();
+    let source = folder.join("nested.c");
+    let text = "#include <omp.h>\n#include <stdio.h>\nstatic int own;\n#pragma omp threadprivate(own)\n\
+        int main(void) {\n    omp_set_max_active_levels(2);\n    int sum = 0;\n    own = 1;\n\
+        #pragma omp parallel num_threads(2) copyin(own)\n    {\n    own += omp_get_thread_num();\n\
+        #pragma omp parallel num_threads(2) copyin(own) reduction(+ : sum)\n    sum += own;\n    }\n\
+        printf(\"%d\\n\", sum);\n    return 0;\n}\n";
+    fs::write(&source, text).unwrap();
+    let program = folder.join("nested");
+    let compiled = compile(&[], &[&source], &program);
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let ran = run(&mut whole().run(&folder, &["-n", "2", "--", program.to_str().unwrap()]), LIMIT);
+    assert!(ran.status.is_some_and(|status| !status.success()), "{}{}", ran.output, ran.errors);
+    let sentence = "copyin of a region that another thread than the main one begins cannot run on several nodes";
+    assert!(ran.errors.contains(sentence), "{}", ran.errors);
+    let alone = run(&mut whole().run(&folder, &["-n", "1", "--", program.to_str().unwrap()]), LIMIT);
+    assert_eq!(alone.output, "6\n", "{}", alone.errors);
 }
 
 #[test]
