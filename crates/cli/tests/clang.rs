@@ -122,31 +122,6 @@ fn loops_over_teams_and_threads_at_once_run_as_natively() {
     }
 }
 
-/// A worker thread's variables are on no other node: that is said, rather than that wrong values are copied.
-#[test]
-fn copyin_of_a_region_of_another_thread_is_refused() {
-    if !is_there() {
-        return;
-    }
-    let folder = Folder::new();
-    let source = folder.join("nested.c");
-    let text = "#include <omp.h>\n#include <stdio.h>\nstatic int own;\n#pragma omp threadprivate(own)\n\
-        int main(void) {\n    omp_set_max_active_levels(2);\n    int sum = 0;\n    own = 1;\n\
-        #pragma omp parallel num_threads(2) copyin(own)\n    {\n    own += omp_get_thread_num();\n\
-        #pragma omp parallel num_threads(2) copyin(own) reduction(+ : sum)\n    sum += own;\n    }\n\
-        printf(\"%d\\n\", sum);\n    return 0;\n}\n";
-    fs::write(&source, text).unwrap();
-    let program = folder.join("nested");
-    let compiled = compile(&[], &[&source], &program);
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let ran = run(&mut whole().run(&folder, &["-n", "2", "--", program.to_str().unwrap()]), LIMIT);
-    assert!(ran.status.is_some_and(|status| !status.success()), "{}{}", ran.output, ran.errors);
-    let sentence = "copyin of a region that another thread than the main one begins cannot run on several nodes";
-    assert!(ran.errors.contains(sentence), "{}", ran.errors);
-    let alone = run(&mut whole().run(&folder, &["-n", "1", "--", program.to_str().unwrap()]), LIMIT);
-    assert_eq!(alone.output, "6\n", "{}", alone.errors);
-}
-
 #[test]
 fn workloads_run_as_natively() {
     let apps = root().join("apps");

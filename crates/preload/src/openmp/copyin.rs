@@ -23,6 +23,9 @@ const CHUNK: usize = 4096;
 /// gcc's data of a region hold the addresses of the variables; so many of their words are looked at, a page.
 const WORDS: usize = 512;
 
+/// So many where the region is refused because of them.
+const WORDS_OF_OTHERS: usize = 64;
+
 /// The program's thread-local variables of this node's first thread, one range for each object.
 static FIRST: OnceLock<Vec<Range<usize>>> = OnceLock::new();
 
@@ -40,7 +43,7 @@ pub(super) fn share(assignment: &Assignment) {
     let Some(node) = Node::current().filter(|node| node.nodes() > 1) else { return };
     let thread = Thread::current(node);
     if thread.id != node.main_thread() {
-        return refuse_of_others(assignment);
+        return refuse_of_others(assignment, &thread.stack);
     }
     let words = match &assignment.call {
         Some(call) => call.arguments().to_vec(),
@@ -53,11 +56,17 @@ pub(super) fn share(assignment: &Assignment) {
     }
 }
 
-/// Another thread than the main one is about to begin a region. No other node has its thread-local variables. Only clang's regions tell for
-/// certain what they are passed.
-fn refuse_of_others(assignment: &Assignment) {
-    let Some(call) = &assignment.call else { return };
-    let is_passed = |range: &Range<usize>| call.arguments().iter().any(|word| range.contains(word));
+/// Another thread than the main one is about to begin a region. No other node has its thread-local variables, so that a region that is
+/// passed their addresses would copy wrong values. What is behind gcc's data may be such an address by chance: fewer words are looked at.
+fn refuse_of_others(assignment: &Assignment, stack: &Range<usize>) {
+    let mut words = match &assignment.call {
+        Some(call) => call.arguments().to_vec(),
+        None => words(assignment.data, stack),
+    };
+    if assignment.call.is_none() {
+        words.truncate(WORDS_OF_OTHERS);
+    }
+    let is_passed = |range: &Range<usize>| words.iter().any(|word| range.contains(word));
     if programs_thread_locals().iter().any(is_passed) {
         refuse("copyin of a region that another thread than the main one begins");
     }
@@ -74,7 +83,7 @@ fn programs_thread_locals() -> Vec<Range<usize>> {
     found
 }
 
-/// The words at an address in the main thread's stack.
+/// The words at an address in the calling thread's stack.
 fn words(data: usize, stack: &Range<usize>) -> Vec<usize> {
     if !stack.contains(&data) {
         return vec![];
