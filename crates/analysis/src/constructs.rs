@@ -34,7 +34,7 @@ pub(crate) fn constructs(recording: &Recording, nodes: usize, codes: &mut Codes<
     for (node, record) in recording.constructs.iter().filter(|(node, _)| usize::from(*node) < nodes) {
         let (place, function) = match record.code {
             0 => ("other constructs".to_owned(), String::new()),
-            code => codes.place(code),
+            code => codes.outermost(code),
         };
         let key = (place, user_function(&function).to_owned(), record.region);
         let construct = found.entry(key).or_default();

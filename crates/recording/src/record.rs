@@ -409,7 +409,7 @@ pub struct TotalsRecord {
 /// What a thread did before the barriers that end a construct of OpenMP, and how long it waited there, since its last such record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConstructRecord {
-    /// An instruction of the construct: of the call that waits, or the first one of the function of a region. 0 stands for several
+    /// An instruction of the construct: of the call at its end, or the first one of the function of a region. 0 stands for several
     /// constructs, of which there were too many.
     pub code: u64,
     /// The barrier is that at the end of a parallel region.

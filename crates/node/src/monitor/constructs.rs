@@ -23,7 +23,7 @@ const RECORDS: usize = (MAX_CHUNKS / 2 - 64) / 57;
 /// A construct of OpenMP that ends with a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Construct {
-    /// An instruction of the call that waits at the barrier, or the first one of the function of a parallel region.
+    /// An instruction of the call at its end, or the first one of the function of a parallel region.
     pub code: usize,
     /// The barrier is that at the end of a region.
     pub region: bool,
@@ -109,7 +109,14 @@ impl Node {
     #[inline]
     #[must_use]
     pub fn time_of_construct(&self) -> Option<Instant> {
-        self.monitor.constructs.on.load(Ordering::Relaxed).then(Instant::now)
+        self.records_constructs().then(Instant::now)
+    }
+
+    /// True if constructs of OpenMP are recorded.
+    #[inline]
+    #[must_use]
+    pub fn records_constructs(&self) -> bool {
+        self.monitor.constructs.on.load(Ordering::Relaxed)
     }
 
     /// Records that the calling thread has worked in a construct, and waited at the barrier that ends it. It must not be interrupted.

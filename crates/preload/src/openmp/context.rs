@@ -32,6 +32,8 @@ pub(super) struct Context {
     pub epoch: u64,
     /// The function of the region.
     pub region: usize,
+    /// Where the end of the last construct without a barrier returned to since the last barrier, if that is recorded; else 0.
+    pub ended: usize,
     /// When it passed the last barrier, or came into the region, if that is recorded.
     pub since: Option<Instant>,
     /// Since then it has met work that is dealt out while it runs.
@@ -104,6 +106,7 @@ impl Context {
             begun: 0,
             epoch: 0,
             region: 0,
+            ended: 0,
             since: None,
             dealt: false,
             share: None,

@@ -71,6 +71,6 @@ pub(super) fn barrier(ends: Ends) {
     let since = arrived.and_then(|arrived| times::record(&context, ends, arrived));
     context::update(|context| {
         (context.settled, context.epoch) = (sequence, epoch + 1);
-        (context.since, context.dealt) = (since, false);
+        (context.since, context.dealt, context.ended) = (since, false, 0);
     });
 }

@@ -2,7 +2,7 @@
 //!
 //! While nothing is recorded, each barrier looks at a flag and no clock.
 
-use super::context::Context;
+use super::context::{self, Context};
 use crate::private_stack::uninterrupted;
 use gondwana_node::{MonitoredConstruct, Node};
 use std::cell::Cell;
@@ -27,6 +27,13 @@ pub(super) fn now() -> Option<Instant> {
     Node::current()?.time_of_construct()
 }
 
+/// The calling thread has left a construct without a barrier, by a call that returns to this address.
+pub(super) fn ended(returns_to: usize) {
+    if Node::current().is_some_and(Node::records_constructs) {
+        context::update(|context| context.ended = returns_to);
+    }
+}
+
 /// Does something at a barrier that is no waiting.
 pub(super) fn aside(act: impl FnOnce()) {
     let Some(begun) = now() else { return act() };
@@ -40,7 +47,8 @@ pub(super) fn record(context: &Context, ends: Ends, arrived: Instant) -> Option<
     let aside = ASIDE.take();
     if let (Some(since), Some(node)) = (context.since, Node::current()) {
         let (code, region) = match ends {
-            Ends::Region => (context.region, true),
+            Ends::Region if context.ended == 0 => (context.region, true),
+            Ends::Region => (context.ended.wrapping_sub(1), true),
             Ends::Call(returns_to) => (returns_to.wrapping_sub(1), false),
         };
         let construct = MonitoredConstruct { code, region, dealt: context.dealt };

@@ -3,6 +3,7 @@
 use super::Place;
 use crate::openmp::context;
 use crate::openmp::schedule::{Loop, fixed};
+use crate::openmp::times::{self, telling_return};
 use libc::c_int;
 
 /// The schedule of a loop in chunks.
@@ -134,10 +135,13 @@ beginning! {
     __kmpc_for_static_init_8u u64 i64 unsigned;
 }
 
-/// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn __kmpc_for_static_fini(_place: Place, _thread: c_int) {}
+telling_return! {
+    "rdx": __kmpc_for_static_fini by end_at;
+}
+
+extern "C" fn end_at(_place: Place, _thread: c_int, returns_to: usize) {
+    times::ended(returns_to);
+}
 
 #[cfg(test)]
 mod tests {
