@@ -222,8 +222,14 @@ fn constructs(constructs: &[Construct], most: usize) -> String {
     lines.extend(constructs.iter().take(most).map(|construct| {
         let slowest = construct.slowest();
         let what = if construct.region { "region " } else { "" };
+        // The place is never cut: its end is the line.
+        let name = if construct.name() == construct.place {
+            format!("{what}{}", construct.place)
+        } else {
+            format!("{what}{} ({})", construct.place, short(&construct.function))
+        };
         vec![
-            short(&format!("{what}{}", construct.name())),
+            name,
             construct.executions.to_string(),
             format!("{:.3} s", construct.waited()),
             format!("{:.3} s", construct.worked()),
