@@ -20,6 +20,11 @@ static struct app app = {"omp-fft3d", "3-D fast Fourier transforms, OpenMP", spe
 
 enum { MAX_SIDE = 1024, WIDE = 8 }; /* WIDE: lines side by side that are copied at once */
 
+/* The C library has it only for compilers that claim to be gcc 4.7 or later; clang claims to be 4.2. */
+#ifndef CMPLX
+#define CMPLX(real, imaginary) __builtin_complex((double)(real), (double)(imaginary))
+#endif
+
 typedef double complex number;
 
 static long n, steps;

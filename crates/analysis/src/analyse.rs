@@ -1,6 +1,7 @@
 //! The analysis of a recording, from its rows to tables, pictures and advice.
 
 use crate::areas::{AreaCounters, Map, Owner, area_counters};
+use crate::constructs;
 use crate::named_parts::named_parts;
 use crate::naming::{Codes, Naming};
 use crate::object_table::object_table;
@@ -88,6 +89,7 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
     let of_rows: Vec<u32> = owners.iter().map(|owner| places.get(owner).copied().unwrap_or(0)).collect();
     let threads = threads(recording, &mut describe.codes);
     let nodes = nodes(recording, &rows, &shape);
+    let constructs = constructs::constructs(recording, shape.nodes, &mut describe.codes);
     for unit in
         filters.iter_mut().filter(|filter| filter.unit <= page_bytes).flat_map(|filter| &mut filter.hottest)
     {
@@ -110,6 +112,7 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
             .into_iter()
             .map(|lock| crate::LockHandOffs { name: naming.at(map.at(lock.address), lock.address), ..lock })
             .collect(),
+        constructs,
         cells: picture_cells(&rows, &of_rows),
         pages: page_uses::page_uses(&rows, &of_rows, shape.page_bytes),
         objects: object_table(&map, &naming, names, &places),

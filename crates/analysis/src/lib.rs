@@ -9,6 +9,7 @@ mod advice;
 mod analyse;
 mod apportion;
 mod areas;
+mod constructs;
 mod filters;
 mod flows;
 mod layouts;
@@ -34,7 +35,7 @@ pub use layouts::{Layout, Layouts, Member};
 pub use names::{Code, Names, NoNames, Variable};
 pub use object_table::{ObjectSeries, ObjectTable};
 pub use result::{
-    Analysis, Area, AreaNode, BankFilter, Cell, CodePlace, FalselySharedPage, Field, Flow, HotUnit,
-    LockHandOffs, NamedPart, NodeTotal, Origin, PageUse, Pattern, ThreadInfo, TimelineSlot, Totals,
-    UsedBytes,
+    Analysis, Area, AreaNode, BankFilter, Cell, CodePlace, Construct, ConstructThread, FalselySharedPage,
+    Field, Flow, HotUnit, LockHandOffs, NamedPart, NodeTotal, Origin, PageUse, Pattern, ThreadInfo,
+    TimelineSlot, Totals, UsedBytes,
 };

@@ -26,6 +26,9 @@ pub struct Analysis {
     pub timeline: Vec<TimelineSlot>,
     /// The locks that passed between nodes, hottest first.
     pub locks: Vec<LockHandOffs>,
+    /// The constructs of OpenMP that end with barriers, those at which threads waited longest first.
+    #[serde(default)]
+    pub constructs: Vec<Construct>,
     /// Transactions by address and thread, for the picture: ascending addresses.
     pub cells: Vec<Cell>,
     /// The use of each page by each thread, for the advice: ascending addresses. Too much for a text.
@@ -298,6 +301,82 @@ pub struct LockHandOffs {
     pub address: u64,
     /// The number of hand-offs to each node.
     pub hand_offs: Vec<u64>,
+}
+
+/// A construct of OpenMP, or a parallel region, whose threads wait for each other at its end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Construct {
+    /// Where it is: `file:line`, `function+0x4f` or an address.
+    pub place: String,
+    /// The function that it is in; empty if unknown.
+    pub function: String,
+    /// It is the rest of a parallel region, up to its end.
+    pub region: bool,
+    /// Its work was dealt out while it ran.
+    pub dealt: bool,
+    /// How often it was executed.
+    pub executions: u64,
+    /// Its threads, by number.
+    pub threads: Vec<ConstructThread>,
+}
+
+/// What a thread did in a construct.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConstructThread {
+    /// Its number.
+    pub number: u32,
+    /// Its node.
+    pub node: u16,
+    /// How often it has executed the construct.
+    pub executions: u64,
+    /// Time since the barrier before, or the region's begin, in seconds.
+    pub worked: f64,
+    /// The longest of these times, in seconds.
+    pub longest: f64,
+    /// Time at the barrier that ends the construct, in seconds.
+    pub waited: f64,
+}
+
+impl Construct {
+    /// The work of all threads, in seconds.
+    #[must_use]
+    pub fn worked(&self) -> f64 {
+        self.threads.iter().map(|thread| thread.worked).sum()
+    }
+
+    /// The waiting of all threads, in seconds.
+    #[must_use]
+    pub fn waited(&self) -> f64 {
+        self.threads.iter().map(|thread| thread.waited).sum()
+    }
+
+    /// The thread that worked longest; that with the least number of several.
+    #[must_use]
+    pub fn slowest(&self) -> Option<&ConstructThread> {
+        self.threads.iter().rev().max_by(|one, other| one.worked.total_cmp(&other.worked))
+    }
+
+    /// How much longer the slowest thread worked than the average, in seconds.
+    #[must_use]
+    pub fn ahead(&self) -> f64 {
+        self.slowest().map_or(0.0, |slowest| slowest.worked - self.worked() / self.threads.len() as f64)
+    }
+
+    /// How long the threads would wait for the slowest one if it were the same each time, in seconds.
+    #[must_use]
+    pub fn uneven(&self) -> f64 {
+        self.ahead() * self.threads.len() as f64
+    }
+
+    /// Its place, with its function.
+    #[must_use]
+    pub fn name(&self) -> String {
+        if self.function.is_empty() || self.place.starts_with(&self.function) {
+            self.place.clone()
+        } else {
+            format!("{} ({})", self.place, self.function)
+        }
+    }
 }
 
 /// A named part of an area.

@@ -3,8 +3,9 @@
 use crate::flow::Flow;
 use crate::imports::Imports;
 use crate::reductions;
+use crate::site;
 use gondwana_elf::{Code, Error};
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 /// Functions of the compiler's runtime that may be linked into any program, and whose atomic instructions do not
 /// touch data that threads of the program share: the unwinder's list of frame descriptions.
@@ -14,6 +15,9 @@ const RUNTIME: [&str; 4] =
 /// What clang makes of OpenMP's `flush`, where gcc makes a fence: a program has a use for it only if threads wait for what others write.
 const FLUSH: &str = "__kmpc_flush";
 
+/// How the functions begin that start the threads and teams of OpenMP.
+const OPENMP: [&str; 3] = ["GOMP_parallel", "GOMP_teams", "__kmpc_fork_"];
+
 /// What was found in a file.
 #[derive(Debug, Default)]
 pub struct Findings {
@@ -21,6 +25,8 @@ pub struct Findings {
     pub atomics: Vec<u64>,
     /// The first of them.
     pub first: Option<Finding>,
+    /// Those that can be executed elsewhere, under a lock: they are in functions with names, change memory and are no fences.
+    lockable: Vec<u64>,
     /// One is in no region of OpenMP, as in most programs that have some.
     outside_regions: bool,
 }
@@ -50,6 +56,17 @@ impl Findings {
             }
         }
         Ok(reductions::find(&functions, &self.atomics, &Imports::of(&code)))
+    }
+
+    /// The atomic instructions of an OpenMP program that can be executed under a lock; none of another program. With the locks, release
+    /// consistency gives the right results of `atomic` and of all reductions, unless threads wait for what others write.
+    ///
+    /// # Errors
+    /// As for [`scan`].
+    pub fn of_openmp(&self, image: &[u8]) -> Result<Vec<u64>, Error> {
+        let code = Code::parse(image)?;
+        let is_openmp = code.uses_any(|name| OPENMP.iter().any(|prefix| name.starts_with(prefix)));
+        Ok(if is_openmp { self.lockable.clone() } else { vec![] })
     }
 }
 
@@ -84,6 +101,7 @@ pub fn scan(image: &[u8]) -> Result<Findings, Error> {
         }
     }
     findings.atomics.sort_unstable();
+    findings.lockable.sort_unstable();
     Ok(findings)
 }
 
@@ -124,6 +142,9 @@ fn scan_piece(piece: &Piece<'_>, flushes: Option<&Imports<'_>>, findings: &mut F
         let is_flush = || flushes.is_some_and(|imports| imports.callee(&instruction) == Some(FLUSH));
         if is_atomic(&instruction) || is_flush() {
             findings.atomics.push(instruction.ip());
+            if piece.name.is_some() && is_lockable(&instruction) {
+                findings.lockable.push(instruction.ip());
+            }
             findings.outside_regions |= !piece.name.is_some_and(reductions::is_region);
             if findings.first.is_none() {
                 let function = piece.name.map(readable);
@@ -143,6 +164,11 @@ fn is_atomic(instruction: &Instruction) -> bool {
     instruction.has_lock_prefix()
         || instruction.mnemonic() == Mnemonic::Xchg && memory
         || instruction.mnemonic() == Mnemonic::Mfence
+}
+
+/// True for atomic instructions that can be executed elsewhere, under a lock. Those on the thread's stack are fences.
+fn is_lockable(instruction: &Instruction) -> bool {
+    site::is_usable(instruction) && instruction.memory_base() != Register::RSP
 }
 
 /// A function's name as its author wrote it.

@@ -1,6 +1,6 @@
 //! One atomic instruction, prepared to be executed elsewhere.
 
-use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 /// An atomic instruction of a program in memory.
 #[derive(Clone, Copy, Debug)]
@@ -21,10 +21,7 @@ impl Site {
         let is_relative = instruction.memory_base() == Register::RIP;
         let distance =
             (is_relative && offsets.displacement_size() == 4).then(|| offsets.displacement_offset());
-        let usable = instruction.has_lock_prefix()
-            && instruction.op0_kind() == OpKind::Memory
-            && instruction.segment_prefix() == Register::None
-            && is_relative == distance.is_some();
+        let usable = is_usable(&instruction) && is_relative == distance.is_some();
         usable.then_some(Self { instruction, distance })
     }
 
@@ -72,6 +69,13 @@ impl Site {
     }
 }
 
+/// True if an instruction changes memory of all threads in one step.
+pub(crate) fn is_usable(instruction: &Instruction) -> bool {
+    (instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg)
+        && instruction.op0_kind() == OpKind::Memory
+        && instruction.segment_prefix() == Register::None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,8 +89,9 @@ mod tests {
 
     #[test]
     fn the_memory_of_each_form_is_known() {
-        // lock add [rdi], eax; lock cmpxchg [r12], rcx; lock add [rbx+0x18], ecx; lock add [rax+rdx*8-8], rcx.
-        let forms: [(&[u8], u64); 4] = [
+        // lock add [rdi], eax; lock cmpxchg [r12], rcx; lock add [rbx+0x18], ecx; lock add [rax+rdx*8-8], rcx; xchg [rdi], eax.
+        let forms: [(&[u8], u64); 5] = [
+            (&[0x87, 0x07], 7 * 16),
             (&[0xf0, 0x01, 0x07], 7 * 16),
             (&[0xf0, 0x49, 0x0f, 0xb1, 0x0c, 0x24], 12 * 16),
             (&[0xf0, 0x01, 0x4b, 0x18], 3 * 16 + 0x18),
@@ -112,8 +117,9 @@ mod tests {
 
     #[test]
     fn what_locks_no_memory_of_threads_is_refused() {
-        // add [rdi], eax; lock add fs:[rdi], eax; mov rax, rbx; nothing.
-        let others: [&[u8]; 4] = [&[0x01, 0x07], &[0x64, 0xf0, 0x01, 0x07], &[0x48, 0x89, 0xd8], &[]];
+        // add [rdi], eax; lock add fs:[rdi], eax; mov rax, rbx; xchg ax, ax; nothing.
+        let others: [&[u8]; 5] =
+            [&[0x01, 0x07], &[0x64, 0xf0, 0x01, 0x07], &[0x48, 0x89, 0xd8], &[0x66, 0x90], &[]];
         assert!(others.iter().all(|code| Site::at(AT, code).is_none()));
     }
 }

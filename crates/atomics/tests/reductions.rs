@@ -1,11 +1,11 @@
 //! Which programs' atomic instructions are taken for reductions of OpenMP, as gcc compiles them.
 
-use gondwana_atomics::scan;
+use gondwana_atomics::{Findings, scan};
 use std::path::Path;
 use std::process::Command;
 
-/// True if all atomic instructions are taken for reductions.
-fn are_reductions(which: &str, options: &[&str]) -> bool {
+/// A program, and its atomic instructions.
+fn findings(which: &str, options: &[&str]) -> (Vec<u8>, Findings) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reductions.c");
     let name = format!("gondwana-reductions-{}-{which}{}", std::process::id(), options.concat());
     let output = std::env::temp_dir().join(name);
@@ -16,6 +16,12 @@ fn are_reductions(which: &str, options: &[&str]) -> bool {
     std::fs::remove_file(output).unwrap();
     let findings = scan(&image).unwrap();
     assert!(!findings.atomics.is_empty(), "{which}");
+    (image, findings)
+}
+
+/// True if all atomic instructions are taken for reductions.
+fn are_reductions(which: &str, options: &[&str]) -> bool {
+    let (image, findings) = findings(which, options);
     findings.reductions(&image).unwrap().is_some_and(|all| all == findings.atomics)
 }
 
@@ -40,6 +46,23 @@ fn other_atomic_instructions_are_none() {
             assert!(!are_reductions(which, &[level]), "{which} {level}");
         }
     }
+}
+
+#[test]
+fn the_atomic_instructions_of_openmp_programs_can_be_locked() {
+    for (which, all) in
+        [("ALONE", true), ("ATOMIC_UPDATES", true), ("OUTSIDE", true), ("STORE", true), ("FLUSH", false)]
+    {
+        let findings = findings(which, &["-O2"]);
+        let lockable = findings.1.of_openmp(&findings.0).unwrap();
+        assert!(lockable.iter().all(|place| findings.1.atomics.binary_search(place).is_ok()));
+        assert!(!lockable.is_empty(), "{which}");
+        assert_eq!(lockable == findings.1.atomics, all, "{which}");
+    }
+    let (image, stripped) = findings("ATOMIC_UPDATES", &["-O2", "-s"]);
+    assert!(stripped.of_openmp(&image).unwrap().is_empty(), "where functions begin is unknown");
+    let (image, other) = findings("OUTSIDE", &["-O2", "-fno-openmp"]);
+    assert!(!other.atomics.is_empty() && other.of_openmp(&image).unwrap().is_empty(), "no OpenMP");
 }
 
 #[test]

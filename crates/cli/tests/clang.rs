@@ -19,8 +19,8 @@ const WAYS: [[&str; 3]; 5] =
 /// Variables of the environment of all programs: without it nothing is cancelled.
 const VARIABLES: [(&str, &str); 1] = [("OMP_CANCELLATION", "true")];
 
-/// Programs of `tests/programs/openmp`. Under `rc` what is not only reductions must not run.
-const PROGRAMS: [&str; 11] = [
+/// Programs of `tests/programs/openmp`.
+const PROGRAMS: [&str; 12] = [
     "regions",
     "loops",
     "sums",
@@ -31,12 +31,12 @@ const PROGRAMS: [&str; 11] = [
     "places",
     "doacross",
     "league",
+    "reductions",
     "task_sums",
 ];
 
 /// Workloads, at their small sizes.
-/// (The C library has no `CMPLX` for clang, which omp-fft3d uses.)
-const WORKLOADS: [&str; 5] = ["omp-adi", "omp-cg", "omp-multigrid", "omp-sort", "omp-tasks"];
+const WORKLOADS: [&str; 6] = ["omp-adi", "omp-cg", "omp-fft3d", "omp-multigrid", "omp-sort", "omp-tasks"];
 
 /// Compiles a program, with more options.
 fn compile(options: &[&str], sources: &[&Path], to: &Path) -> Output {
@@ -110,6 +110,15 @@ fn threadprivate_variables_need_not_be_thread_local() {
     if is_there() {
         let source = root().join("tests/programs/openmp/copyin.c");
         runs_as_natively(&["-fnoopenmp-use-tls"], &[&source], None, &["-p", "4"], &WAYS);
+    }
+}
+
+/// What Intel's compilers call, called by hand.
+#[test]
+fn loops_over_teams_and_threads_at_once_run_as_natively() {
+    if is_there() {
+        let source = root().join("crates/cli/tests/programs/distributed.c");
+        runs_as_natively(&[], &[&source], None, &[], &WAYS);
     }
 }
 

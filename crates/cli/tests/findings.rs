@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::c_api::root;
 use common::folder::Folder;
 use common::whole::{LIMIT, run, whole};
 use serde_json::Value;
@@ -76,4 +77,62 @@ fn false_sharing_and_hot_fields_are_found_by_name() {
     assert!(change("counters").contains("pad counters"), "{advice}");
     assert!(change("particles").contains(".hits of particles"), "{advice}");
     assert_eq!(change("padded"), "", "{advice}");
+}
+
+/// Compiles the program with uneven loops, records it on two nodes, and checks that the uneven loop is named as what makes threads wait.
+fn uneven_loop_is_named(compiler: &str) {
+    let folder = Folder::new();
+    let source = root().join("crates/cli/tests/programs/uneven.c");
+    let text = std::fs::read_to_string(&source).unwrap();
+    let line = 1 + text.lines().position(|line| line.contains("/* uneven */")).unwrap();
+    let mut compile = Command::new(compiler);
+    compile.args(["-O2", "-g", "-fopenmp", "-o"]).arg(folder.join("uneven")).arg(&source);
+    assert!(compile.status().unwrap().success(), "{compile:?}");
+    let options = ["-n", "2", "--monitor=found.gwr", "--", "./uneven"];
+    let ran = run(&mut whole().run(&folder, &options), LIMIT);
+    assert_eq!(ran.output, "240 iterations\n", "{}", ran.errors);
+
+    let report = told(&folder, "report");
+    let constructs = report["constructs"].as_array().unwrap();
+    // A compiler names the loop by its own line, by that of its pragma, or by what it calls last.
+    let place = constructs[0]["place"].as_str().unwrap();
+    let lines = [line - 1, line, line + 1].map(|line| format!("uneven.c:{line}"));
+    assert!(lines.contains(&place.to_owned()), "{report}");
+    assert_eq!((&constructs[0]["executions"], &constructs[0]["region"]), (&4.into(), &false.into()));
+    let threads = constructs[0]["threads"].as_array().unwrap();
+    let of = |thread: usize, what: &str| threads[thread][what].as_f64().unwrap();
+    assert_eq!([0, 1].map(|thread| (of(thread, "number"), of(thread, "node"))), [(0.0, 0.0), (1.0, 1.0)]);
+    // Four times ten iterations of 5 ms. The other thread begins as much later as it was waited for before.
+    assert!(of(1, "worked") >= 0.2 && of(1, "longest") >= 0.05, "{}", constructs[0]);
+    assert!(of(0, "waited") > of(1, "waited") && of(0, "worked") < of(1, "worked"), "{}", constructs[0]);
+    // Two loops with barriers, and the end of the region, which is that of the third.
+    assert!(
+        constructs.len() >= 3 && constructs.iter().any(|construct| construct["region"] == true),
+        "{report}"
+    );
+    let dealt = constructs.iter().filter(|construct| construct["dealt"] == true);
+    assert_eq!(dealt.count(), 1, "{report}");
+
+    let advice = told(&folder, "advise");
+    let all = advice["advice"].as_array().unwrap();
+    let balance = all.iter().find(|one| one["kind"] == "balance").expect("uneven work is told");
+    assert!(balance["area"].as_str().unwrap().starts_with(place), "{balance}");
+    assert!(balance["change"].as_str().unwrap().contains("schedule(dynamic)"), "{balance}");
+
+    let said = |options: &[&str]| {
+        let mut words = Command::new(&whole().gondwana);
+        run(words.arg("report").args(options).arg("found.gwr").current_dir(&*folder), LIMIT)
+    };
+    let text = said(&[]).output;
+    let table = text.split_once("barrier at the end of").map_or("", |(_, table)| table);
+    assert!(table.lines().nth(1).is_some_and(|first| first.starts_with(place)), "{text}");
+    said(&["--html=page.html"]);
+    let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
+    let section = page.split_once("id=\"constructs\"").map_or("", |(_, section)| section);
+    assert!(section.contains(place) && section.contains("thread 1 on node 1"), "{section}");
+}
+
+#[test]
+fn the_loop_that_makes_threads_wait_is_named() {
+    uneven_loop_is_named("gcc");
 }

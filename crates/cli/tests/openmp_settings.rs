@@ -1,8 +1,11 @@
-//! What OpenMP programs are told and shown of the run that they are in.
+//! What OpenMP programs are told and shown of the run that they are in, and what ends it.
 
 mod common;
 
+use common::c_api::root;
+use common::folder::Folder;
 use common::whole::{LIMIT, run, whole};
+use std::process::Command;
 
 const SHOWN: [(&str, &str); 4] = [
     ("OMP_PLACES", "threads"),
@@ -32,4 +35,21 @@ fn nodes_are_places_and_settings_are_shown_once() {
 fn without_a_wish_there_are_no_places_and_nothing_is_shown() {
     let ran = run(&mut whole().run(&whole().programs, &["-n", "2", "--", "./openmp/places"]), LIMIT);
     assert_eq!((ran.output.as_str(), ran.errors.as_str()), ("PASS places\n", ""));
+}
+
+/// A worker thread's variables are on no other node: that is said, rather than that wrong values are copied.
+#[test]
+fn copyin_of_a_region_of_another_thread_is_refused() {
+    let folder = Folder::new();
+    let source = root().join("crates/cli/tests/programs/nested_copyin.c");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-fopenmp", "-o"]).arg(folder.join("nested")).arg(source);
+    assert!(gcc.status().unwrap().success());
+    let ran = run(&mut whole().run(&folder, &["-n", "2", "--", "./nested"]), LIMIT);
+    assert_eq!((ran.status.and_then(|status| status.code()), ran.output.as_str()), (Some(125), ""));
+    let sentence =
+        "copyin of a region that another thread than the main one begins cannot run on several nodes";
+    assert!(ran.errors.contains(sentence), "{}", ran.errors);
+    let alone = run(&mut whole().run(&folder, &["-n", "1", "--", "./nested"]), LIMIT);
+    assert_eq!(alone.output, "6\n", "{}", alone.errors);
 }

@@ -56,7 +56,13 @@ impl<'data> Code<'data> {
     /// True if the file uses a symbol of a library.
     #[must_use]
     pub fn uses(&self, name: &str) -> bool {
-        self.file.dynamic_symbols().any(|symbol| symbol.is_undefined() && symbol.name() == Ok(name))
+        self.uses_any(|used| used == name)
+    }
+
+    /// True if the file uses a symbol of a library with such a name.
+    #[must_use]
+    pub fn uses_any(&self, name: impl Fn(&str) -> bool) -> bool {
+        self.file.dynamic_symbols().any(|symbol| symbol.is_undefined() && symbol.name().is_ok_and(&name))
     }
 
     /// Where the loader puts the addresses of functions of libraries, with their names.

@@ -2,9 +2,9 @@
 
 use gondwana_monitor::{Direction, Kind};
 use gondwana_recording::{
-    BlockRecord, End, FILE_HEADER, ImageRecord, Interval, LAUNCHER, Name, RunRecord, SegmentKind,
-    SegmentRecord, SiteRecord, Started, Stretch, Stretches, ThreadRecord, TotalsRecord, TransactionRow,
-    WrittenRecord, encode,
+    BlockRecord, ConstructRecord, End, FILE_HEADER, ImageRecord, Interval, LAUNCHER, Name, RunRecord,
+    SegmentKind, SegmentRecord, SiteRecord, Started, Stretch, Stretches, ThreadRecord, TotalsRecord,
+    TransactionRow, WrittenRecord, encode,
 };
 use std::fs;
 use std::path::Path;
@@ -138,6 +138,17 @@ fn recording(name: &str) -> Vec<u8> {
             node,
             &TotalsRecord { time: 1_000_000, faults: 90, messages: 180, bytes: 1 << 20 },
         ));
+        let construct = |region| ConstructRecord {
+            code: 0x1000,
+            region,
+            dealt: !region,
+            thread: node.into(),
+            count: 10,
+            worked: 1_000_000,
+            longest: 200_000,
+            waited: u64::from(node) * 500_000,
+        };
+        file.extend(encode(node, &vec![construct(false), construct(true)]));
         file.extend(encode(node, &End { time: 2_000_000, messages: 180, bytes: 1 << 20, lost: 0 }));
     }
     file

@@ -139,16 +139,13 @@ fn choose(
     Ok(match options.consistency {
         options::Consistency::Rc => {
             // Of a program that cannot be searched, the user knows more.
-            let reductions =
-                atomics::of_program(program).ok().and_then(|atomics| Some(atomics.reductions()?.to_vec()));
-            let reason = match &reductions {
-                Some(_) => "asked for; reductions of OpenMP are executed under a lock",
-                None => "asked for",
+            let locked = atomics::of_program(program).map_or(vec![], |atomics| atomics.of_openmp().to_vec());
+            let reason = if locked.is_empty() {
+                "asked for"
+            } else {
+                "asked for; the atomic instructions of an OpenMP program are executed under a lock"
             };
-            Choice {
-                locked: reductions.unwrap_or_default(),
-                ..Choice::of(Consistency::Rc.protocol(), reason)
-            }
+            Choice { locked, ..Choice::of(Consistency::Rc.protocol(), reason) }
         }
         options::Consistency::Sc => Choice::of(Consistency::Sc.protocol(), "asked for"),
         options::Consistency::Auto => {

@@ -53,6 +53,7 @@ mod wire;
 pub use allocation_caller::Caller;
 pub use announcements::Announcement;
 pub use gondwana_coherence::sync::{Claim, Construct, Initialised, Object};
+pub use monitor::MonitoredConstruct;
 pub use setup::Setup;
 pub use start::{Hooks, StartError};
 pub use stdio_calls::{MOST_BYTES, StreamAction, StreamCall, StreamDone};

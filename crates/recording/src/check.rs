@@ -1,9 +1,9 @@
 //! Checks of decoded records: the analysis relies on them.
 
 use crate::{
-    BankRecord, BlockRecord, BlockSeries, End, FilterCounts, ImageRecord, Interval, Name, Omitted, Reference,
-    RetiredFilterRecord, RunRecord, SegmentRecord, SiteRecord, Started, Stretch, Stretches, ThreadRecord,
-    TotalsRecord, TransactionRow, WrittenRecord,
+    BankRecord, BlockRecord, BlockSeries, ConstructRecord, End, FilterCounts, ImageRecord, Interval, Name,
+    Omitted, Reference, RetiredFilterRecord, RunRecord, SegmentRecord, SiteRecord, Started, Stretch,
+    Stretches, ThreadRecord, TotalsRecord, TransactionRow, WrittenRecord,
 };
 use gondwana_monitor::{COUNTERS, Kind, LARGEST_UNIT, SMALLEST_UNIT};
 
@@ -153,6 +153,12 @@ impl Checked for FilterCounts {
                         .all(|counted| u64::from(counted.unit) < units && counted.count > 0)
             })
             && self.counters.is_sorted_by(|a, b| a.unit < b.unit)
+    }
+}
+
+impl Checked for ConstructRecord {
+    fn is_sound(&self, _run: &RunRecord) -> bool {
+        self.count > 0
     }
 }
 

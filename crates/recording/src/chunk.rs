@@ -4,8 +4,8 @@
 //! everything behind that field, the kind of record, and the node. The contents follow in postcard's encoding.
 
 use crate::{
-    BankRecord, BlockRecord, BlockSeries, End, ImageRecord, Interval, Name, Omitted, Reference,
-    RetiredFilterRecord, RunRecord, SegmentRecord, SiteRecord, Started, Stretches, ThreadRecord,
+    BankRecord, BlockRecord, BlockSeries, ConstructRecord, End, ImageRecord, Interval, Name, Omitted,
+    Reference, RetiredFilterRecord, RunRecord, SegmentRecord, SiteRecord, Started, Stretches, ThreadRecord,
     TotalsRecord, WrittenRecord,
 };
 use crc::{CRC_32_ISO_HDLC, Crc, Table};
@@ -70,6 +70,7 @@ records! {
     16 => RetiredFilterRecord;
     17 => Stretches;
     18 => Vec<BlockSeries>;
+    19 => Vec<ConstructRecord>;
 }
 
 /// Encodes a record of a node (or of [`crate::LAUNCHER`]) as a chunk.

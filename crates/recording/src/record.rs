@@ -406,6 +406,28 @@ pub struct TotalsRecord {
     pub bytes: u64,
 }
 
+/// What a thread did before the barriers that end a construct of OpenMP, and how long it waited there, since its last such record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConstructRecord {
+    /// An instruction of the construct: of the call at its end, or the first one of the function of a region. 0 stands for several
+    /// constructs, of which there were too many.
+    pub code: u64,
+    /// The barrier is that at the end of a parallel region.
+    pub region: bool,
+    /// Its work was dealt out while it ran (`schedule(dynamic)`, `schedule(guided)`, sections).
+    pub dealt: bool,
+    /// The number of the thread.
+    pub thread: u32,
+    /// How often the thread has come to the barrier.
+    pub count: u64,
+    /// Time in the region or since the barrier before, in nanoseconds.
+    pub worked: u64,
+    /// The longest of these times.
+    pub longest: u64,
+    /// Time at the barrier, without tasks that the thread ran there, in nanoseconds.
+    pub waited: u64,
+}
+
 /// The program's name for the data in a range of addresses. A later name hides earlier ones where they overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name {

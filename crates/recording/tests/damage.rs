@@ -2,9 +2,10 @@
 
 use gondwana_monitor::{Direction, Kind};
 use gondwana_recording::{
-    BankRecord, BlockRecord, BlockSeries, Counted, Cut, End, FILE_HEADER, FilterCounts, Interval, LAUNCHER,
-    ReadError, Recording, Reference, RetiredFilterRecord, RunRecord, SegmentKind, SegmentRecord, SiteRecord,
-    Started, Stretch, Stretches, ThreadRecord, TransactionRow, WrittenRecord, encode, read,
+    BankRecord, BlockRecord, BlockSeries, ConstructRecord, Counted, Cut, End, FILE_HEADER, FilterCounts,
+    Interval, LAUNCHER, ReadError, Recording, Reference, RetiredFilterRecord, RunRecord, SegmentKind,
+    SegmentRecord, SiteRecord, Started, Stretch, Stretches, ThreadRecord, TransactionRow, WrittenRecord,
+    encode, read,
 };
 use proptest::prelude::*;
 
@@ -70,6 +71,10 @@ fn chunks() -> Vec<Vec<u8>> {
         encode(0, &BankRecord { time: 5, filters: vec![counts.clone()] }),
         encode(1, &RetiredFilterRecord { begin: 5, end: 6, filter: counts }),
         encode(0, &stretches(stretch())),
+        encode(
+            1,
+            &vec![ConstructRecord { code: 0x40_1000, thread: 1, count: 2, ..ConstructRecord::default() }],
+        ),
         encode(0, &End { time: 5, messages: 1, bytes: 2, lost: 0 }),
     ]
 }
@@ -89,13 +94,14 @@ fn count(recording: &Recording) -> usize {
         + recording.references.len()
         + recording.banks.len()
         + recording.watched.len()
+        + recording.constructs.len()
         + recording.ended.len()
 }
 
 #[test]
 fn a_whole_file_is_read_to_its_end() {
     let recording = read(&file(&chunks())[..]).unwrap();
-    assert_eq!((recording.cut.as_ref(), recording.unknown, count(&recording)), (None, 0, 12));
+    assert_eq!((recording.cut.as_ref(), recording.unknown, count(&recording)), (None, 0, 13));
     assert_eq!(recording.run, run());
     assert_eq!(recording.intervals, [(0, interval(vec![row(0x1000), row(0x1020)]))]);
     assert_eq!(recording.stretches, [(0, stretches(stretch()))]);

@@ -1,7 +1,7 @@
 //! The analysis of a recording as text tables: the hottest first, at most as wide as a terminal.
 
 use crate::advice::short as headline;
-use gondwana_analysis::{Advice, AdviceKind, Analysis, Area, BankFilter, Flow, Totals};
+use gondwana_analysis::{Advice, AdviceKind, Analysis, Area, BankFilter, Construct, Flow, Totals};
 use gondwana_console::clean;
 use gondwana_console::columns::{Side, amount, columns, ranges};
 use std::fmt::Write;
@@ -33,6 +33,7 @@ pub fn text(analysis: &Analysis, advice: &[Advice], top: usize, whole: bool) -> 
         parts.push(pages(shown, top));
     }
     if !whole {
+        parts.push(constructs(&analysis.constructs, top));
         parts.push(locks(analysis, top));
         parts.push(filters(&analysis.filters, top));
         parts.push(traffic(&analysis.flows));
@@ -205,6 +206,42 @@ fn pages(areas: &[Area], most: usize) -> String {
     text
 }
 
+/// The constructs of OpenMP, with the waiting at the barriers that end them.
+fn constructs(constructs: &[Construct], most: usize) -> String {
+    if constructs.is_empty() {
+        return String::new();
+    }
+    let mut lines = vec![cells([
+        "barrier at the end of",
+        "executions",
+        "waited",
+        "worked",
+        "slowest",
+        "more than average",
+    ])];
+    lines.extend(constructs.iter().take(most).map(|construct| {
+        let slowest = construct.slowest();
+        let what = if construct.region { "region " } else { "" };
+        // The place is never cut: its end is the line.
+        let name = if construct.name() == construct.place {
+            format!("{what}{}", construct.place)
+        } else {
+            format!("{what}{} ({})", construct.place, short(&construct.function))
+        };
+        vec![
+            name,
+            construct.executions.to_string(),
+            format!("{:.3} s", construct.waited()),
+            format!("{:.3} s", construct.worked()),
+            slowest.map_or_else(String::new, |it| format!("thread {}, node {}", it.number, it.node)),
+            format!("{:.3} s", construct.ahead()),
+        ]
+    }));
+    let more = constructs.len().saturating_sub(most);
+    let note = if more > 0 { format!("{more} more constructs are not shown.\n") } else { String::new() };
+    columns(&[Side::Left, Side::Right, Side::Right, Side::Right, Side::Left, Side::Right], &lines) + &note
+}
+
 fn locks(analysis: &Analysis, most: usize) -> String {
     if analysis.locks.is_empty() {
         return String::new();
@@ -347,6 +384,30 @@ filter that moved here   unit  seconds  counted  hottest unit
 1 more filters are not shown.
 ";
         assert_eq!(filters(&all, 2), expected);
+    }
+
+    #[test]
+    fn constructs_tell_who_waited_for_whom() {
+        let thread = |number, worked, waited| gondwana_analysis::ConstructThread {
+            number,
+            node: 1,
+            executions: 20,
+            worked,
+            longest: worked,
+            waited,
+        };
+        let threads = vec![thread(0, 1.0, 2.0), thread(3, 3.0, 0.0)];
+        let (place, function) = ("a.c:7".to_owned(), "main".to_owned());
+        let uneven = Construct { place, function, executions: 20, threads, ..Construct::default() };
+        let region = Construct { region: true, ..uneven.clone() };
+        let expected = "\
+barrier at the end of  executions   waited   worked  slowest           more than average
+a.c:7 (main)                   20  2.000 s  4.000 s  thread 3, node 1            1.000 s
+region a.c:7 (main)            20  2.000 s  4.000 s  thread 3, node 1            1.000 s
+1 more constructs are not shown.
+";
+        assert_eq!(constructs(&[uneven.clone(), region, uneven], 2), expected);
+        assert_eq!(constructs(&[], 2), "");
     }
 
     #[test]

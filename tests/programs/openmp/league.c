@@ -4,6 +4,7 @@
 
 enum { LENGTH = 1000 };
 
+static long total;
 static int squares[LENGTH], chunks[LENGTH], teams_of[LENGTH], chain, steps[20];
 
 static void distribute(void)
@@ -37,6 +38,33 @@ static void distribute(void)
     for (int i = 0; i < LENGTH; i++)
         sum += squares[i];
     EXPECT(332833500, sum);
+}
+
+static void add(long number)
+{
+#pragma omp atomic
+    total += number;
+}
+
+/* gcc makes atomic instructions of these, also where several teams run the same one. */
+static void sums(void)
+{
+    total = 0;
+#pragma omp teams num_teams(2)
+#pragma omp distribute parallel for reduction(+ : total)
+    for (int i = 0; i < LENGTH; i++)
+        total += squares[i];
+    EXPECT(332833500, total);
+    total = 0;
+#pragma omp parallel for
+    for (int i = 0; i < 100; i++)
+        add(i);
+    EXPECT(4950, total);
+    double most = 0;
+#pragma omp target teams distribute num_teams(2) map(tofrom : most) reduction(max : most)
+    for (int i = 0; i < LENGTH; i++)
+        most = squares[i] > most ? squares[i] : most;
+    EXPECT(998001, (long)most);
 }
 
 static void targets(void)
@@ -78,6 +106,7 @@ int main(int argc, char **argv)
     for (long i = 0; i < iterations; i++) {
         memset(chunks, 0, sizeof chunks);
         distribute();
+        sums();
         targets();
     }
     return pass();

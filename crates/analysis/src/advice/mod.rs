@@ -4,6 +4,7 @@
 //! fetches the page after each change by another node, and sends a diff after each change of its own. A home's
 //! accesses to its own pages are in no recording: estimates include them where misses of others show them.
 
+mod balance;
 mod blocks;
 mod following;
 mod gains;
@@ -64,6 +65,8 @@ pub enum AdviceKind {
     Local,
     /// Prefetched by each node as a whole.
     Replicate,
+    /// Work divided evenly among threads.
+    Balance,
     /// Threads on one node.
     Together,
     /// Each node's elements on pages of their own.
@@ -92,6 +95,7 @@ impl AdviceKind {
             Self::Parts => "parts",
             Self::Local => "local",
             Self::Replicate => "replicate",
+            Self::Balance => "uneven work",
             Self::Together => "together",
             Self::Pad => "pad",
             Self::Regroup => "regroup",
@@ -138,6 +142,7 @@ pub fn advise(analysis: &Analysis) -> Vec<Advice> {
     let (moved, together) = threads::advise(analysis);
     let areas = pages::by_area(analysis, &moved);
     let mut all: Vec<Advice> = together.into_iter().filter(worthwhile).collect();
+    all.extend(balance::advise(analysis));
     let rc = analysis.run.consistency != "sc";
     let floats = rc && blocks::follow_writers(&analysis.run);
     let least_of_homes = if floats { least.max(all_requests * LEAST_SHARE_OF_FLOATING) } else { least };

@@ -52,6 +52,15 @@ impl<'a> Codes<'a> {
         }
     }
 
+    /// As [`Codes::place`], in the function that an instruction is in, even if that function has only inlined the code: a compiler may give the
+    /// call at the end of a loop the line of what the loop calls last.
+    pub(crate) fn outermost(&mut self, address: u64) -> (String, String) {
+        match self.at(address).last() {
+            Some(code) => (text(code, code.offset, address), code.function.clone()),
+            None => (format!("{address:#x}"), String::new()),
+        }
+    }
+
     /// The function that begins at an address; empty if unknown.
     pub(crate) fn function(&mut self, address: u64) -> String {
         self.at(address).last().map(|code| code.function.clone()).unwrap_or_default()

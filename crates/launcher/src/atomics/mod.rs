@@ -22,6 +22,8 @@ pub struct Atomics {
     first: Option<(Finding, Option<PathBuf>)>,
     /// Those of the program itself, if they all are reductions of OpenMP.
     reductions: Option<Vec<u64>>,
+    /// Those of an OpenMP program, without its libraries, that can be executed under a lock.
+    lockable: Vec<u64>,
 }
 
 impl Atomics {
@@ -36,12 +38,19 @@ impl Atomics {
         self.reductions.as_deref().filter(|reductions| reductions.len() == self.count)
     }
 
+    /// Where the instructions are in the file of an OpenMP program that is to run release consistent whatever they are: a lock around each
+    /// keeps reductions and `atomic` right. None of other programs.
+    pub fn of_openmp(&self) -> &[u64] {
+        &self.lockable
+    }
+
     /// Adds the instructions of one file; `library` is its path unless it is the program itself.
     fn add(&mut self, image: &[u8], library: Option<&Path>) -> Result<(), gondwana_atomics::Error> {
         let findings = scan(image)?;
         self.count += findings.atomics.len();
         if library.is_none() {
             self.reductions = findings.reductions(image)?;
+            self.lockable = findings.of_openmp(image)?;
         }
         if self.first.is_none() {
             self.first = findings.first.map(|first| (first, library.map(Path::to_owned)));
@@ -105,7 +114,8 @@ mod tests {
     fn the_reason_names_count_function_and_place() {
         let finding =
             |function: Option<&str>| Finding { function: function.map(str::to_owned), address: 0x1234 };
-        let mut atomics = Atomics { count: 5, first: Some((finding(Some("foo")), None)), reductions: None };
+        let first = Some((finding(Some("foo")), None));
+        let mut atomics = Atomics { count: 5, first, ..Atomics::default() };
         assert_eq!(atomics.to_string(), "5 inline atomic instructions, first in function foo at 0x1234");
         atomics.reductions = Some(vec![1, 2, 3, 4]);
         assert!(atomics.reductions().is_none(), "one is elsewhere");
@@ -114,7 +124,7 @@ mod tests {
             atomics.to_string().ends_with("at 0x1234, all of reductions of OpenMP: executed under a lock")
         );
         let first = Some((finding(None), Some("/opt/libx.so".into())));
-        atomics = Atomics { count: 1, first, reductions: None };
+        atomics = Atomics { count: 1, first, ..Atomics::default() };
         assert_eq!(atomics.to_string(), "1 inline atomic instruction, at 0x1234 of /opt/libx.so");
         assert_eq!(Atomics::default().to_string(), "no inline atomic instruction");
     }

@@ -11,8 +11,8 @@ use crate::run_registry::requests::{Asked, Request, RequestAnswer, answer};
 use gondwana_control::{BankAnswer, BankError, BankRequest, Monitoring, Order};
 use gondwana_monitor::FilterText;
 use gondwana_recording::{
-    BankRecord, End, FILE_HEADER, Interval, LAUNCHER, Record, RetiredFilterRecord, RunRecord, Started,
-    Stretches, TotalsRecord, WrittenRecord, encode, kind_and_node,
+    BankRecord, ConstructRecord, End, FILE_HEADER, Interval, LAUNCHER, Record, RetiredFilterRecord,
+    RunRecord, Started, Stretches, TotalsRecord, WrittenRecord, encode, kind_and_node,
 };
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -353,6 +353,7 @@ impl Monitored {
                 Vec::<WrittenRecord>::KIND,
                 BankRecord::KIND,
                 RetiredFilterRecord::KIND,
+                Vec::<ConstructRecord>::KIND,
                 End::KIND,
                 TotalsRecord::KIND,
             ];

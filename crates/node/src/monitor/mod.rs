@@ -5,6 +5,7 @@
 //! allocates or waits for the monitor.
 
 mod attribution;
+mod constructs;
 mod event_sink;
 #[cfg(test)]
 mod event_sink_tests;
@@ -20,11 +21,13 @@ mod recorder;
 mod thresholds;
 
 pub use attribution::{Attribution, Stacks, Threads};
+pub use constructs::Construct as MonitoredConstruct;
 pub use event_sink::{EventSink, Touch};
 pub use thresholds::Callback;
 
 use crate::{Node, Thread};
 use attribution::Written;
+use constructs::Constructs;
 use gondwana_control::{BankAnswer, BankError, Monitoring, Order, Report};
 use gondwana_locks::lock;
 use gondwana_monitor::{AggregationTable, BankConfiguration, FilterId};
@@ -60,6 +63,8 @@ pub struct Monitor {
     ordered: Mutex<Vec<FilterId>>,
     /// Callbacks of the program for threshold events.
     threshold_callbacks: ThresholdCallbacks,
+    /// Work and waiting in constructs of OpenMP.
+    constructs: Constructs,
     /// Names that the program gives its data.
     names: GivenNames,
     /// Records on their way to the launcher.
@@ -136,6 +141,7 @@ impl Node {
             core.env.sink.iter_mut().for_each(|sink| sink.bank = bank.clone());
         }
         self.begin_attribution();
+        self.monitor.constructs.begin();
         if let Some(mut before) = recorder.take() {
             before.remove_own_filters(self);
         }
@@ -161,6 +167,7 @@ impl Node {
     fn stop_monitoring(&'static self) {
         let Some(mut recorder) = self.monitor.recorder().take() else { return };
         recorder.end(self);
+        self.monitor.constructs.end();
         self.remove_ordered_filters();
         drop(self.stop_aggregation());
     }

@@ -167,6 +167,7 @@ impl Recorder {
             }
         }
         self.named = node.monitor.names.write(node, self.named);
+        node.monitor.constructs.write(node);
         let (messages, bytes) = sent(node);
         let totals = TotalsRecord {
             time: end,

@@ -105,6 +105,11 @@ impl Assignment {
         }
     }
 
+    /// The function that the compiler has made of the region.
+    pub(super) fn body(&self) -> usize {
+        self.call.as_ref().map_or(self.function, Call::microtask)
+    }
+
     /// What the function is called with.
     pub(super) fn data(&self) -> *mut c_void {
         self.call.as_ref().map_or(self.data as *mut c_void, |call| std::ptr::from_ref(call).cast_mut().cast())

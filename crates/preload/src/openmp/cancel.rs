@@ -17,6 +17,7 @@ use super::settings;
 use super::sync;
 use super::task;
 use super::task_messages::CANCEL;
+use super::times::{Ends, telling_return};
 use gondwana_node::Node;
 use gondwana_topology::{Id, NodeId};
 use libc::c_int;
@@ -129,8 +130,8 @@ pub(super) fn was_region_cancelled() -> bool {
 }
 
 /// Waits at a barrier inside a region that may be cancelled. True if it is.
-pub(super) fn barrier() -> bool {
-    membership::barrier();
+pub(super) fn barrier(ends: Ends) -> bool {
+    membership::barrier(ends);
     is_cancelled(What::Region)
 }
 
@@ -164,9 +165,10 @@ pub(super) unsafe extern "C" fn GOMP_cancellation_point(what: c_int) -> bool {
     is_cancelled(What::of(what))
 }
 
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_barrier_cancel() -> bool {
-    barrier()
+telling_return! {
+    "rdi": GOMP_barrier_cancel by barrier_at;
+}
+
+extern "C" fn barrier_at(returns_to: usize) -> bool {
+    barrier(Ends::Call(returns_to))
 }

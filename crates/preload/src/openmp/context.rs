@@ -10,6 +10,7 @@ use gondwana_tasks::Scope;
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null_mut;
+use std::time::Instant;
 
 /// The OpenMP state of a thread, private to it.
 #[derive(Clone, Copy)]
@@ -29,6 +30,14 @@ pub(super) struct Context {
     /// The part of the team's life, from one barrier to the next, in which it is. It is larger than those of earlier teams at the same
     /// address.
     pub epoch: u64,
+    /// The function of the region.
+    pub region: usize,
+    /// Where the end of the last construct without a barrier returned to since the last barrier, if that is recorded; else 0.
+    pub ended: usize,
+    /// When it passed the last barrier, or came into the region, if that is recorded.
+    pub since: Option<Instant>,
+    /// Since then it has met work that is dealt out while it runs.
+    pub dealt: bool,
     /// The piece of work that the thread is in.
     pub share: Option<Share>,
     /// The number of chunks that it has got of a static loop.
@@ -96,6 +105,10 @@ impl Context {
             settled: 0,
             begun: 0,
             epoch: 0,
+            region: 0,
+            ended: 0,
+            since: None,
+            dealt: false,
             share: None,
             trip: 0,
             chunk: (0, 0),

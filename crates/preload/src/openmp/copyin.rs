@@ -6,6 +6,7 @@
 //! main thread whose data point to such variables, its node has the others write there what they hold.
 
 use super::assignment::Assignment;
+use super::refused::refuse;
 use super::task_messages::COPY_IN;
 use gondwana_elf::loaded;
 use gondwana_locks::lock;
@@ -19,8 +20,11 @@ use std::sync::{Mutex, OnceLock};
 /// What is copied at a time, if it has changed since the last time.
 const CHUNK: usize = 4096;
 
-/// The data of a region begin with the addresses of the variables; so many of their words are looked at.
-const WORDS: usize = 128;
+/// gcc's data of a region hold the addresses of the variables; so many of their words are looked at, a page.
+const WORDS: usize = 512;
+
+/// So many where the region is refused because of them.
+const WORDS_OF_OTHERS: usize = 64;
 
 /// The program's thread-local variables of this node's first thread, one range for each object.
 static FIRST: OnceLock<Vec<Range<usize>>> = OnceLock::new();
@@ -30,13 +34,7 @@ static COPIED: Mutex<Vec<Vec<u8>>> = Mutex::new(vec![]);
 
 /// Called by the thread that the system has started this node with.
 pub(super) fn begin() {
-    let mut found = vec![];
-    loaded::visit(|object| {
-        let is_programs = object.path().as_os_str().is_empty() || object.is_library_of_program();
-        found.extend(Some(object.thread_locals()).filter(|range| is_programs && !range.is_empty()));
-        ControlFlow::<()>::Continue(())
-    });
-    FIRST.get_or_init(|| found);
+    FIRST.get_or_init(programs_thread_locals);
 }
 
 /// The calling thread is about to begin a region: threads of other nodes find what it passes by address of its thread-local variables.
@@ -45,7 +43,7 @@ pub(super) fn share(assignment: &Assignment) {
     let Some(node) = Node::current().filter(|node| node.nodes() > 1) else { return };
     let thread = Thread::current(node);
     if thread.id != node.main_thread() {
-        return;
+        return refuse_of_others(assignment, &thread.stack);
     }
     let words = match &assignment.call {
         Some(call) => call.arguments().to_vec(),
@@ -58,7 +56,34 @@ pub(super) fn share(assignment: &Assignment) {
     }
 }
 
-/// The words at an address in the main thread's stack.
+/// Another thread than the main one is about to begin a region. No other node has its thread-local variables, so that a region that is
+/// passed their addresses would copy wrong values. What is behind gcc's data may be such an address by chance: fewer words are looked at.
+fn refuse_of_others(assignment: &Assignment, stack: &Range<usize>) {
+    let mut words = match &assignment.call {
+        Some(call) => call.arguments().to_vec(),
+        None => words(assignment.data, stack),
+    };
+    if assignment.call.is_none() {
+        words.truncate(WORDS_OF_OTHERS);
+    }
+    let is_passed = |range: &Range<usize>| words.iter().any(|word| range.contains(word));
+    if programs_thread_locals().iter().any(is_passed) {
+        refuse("copyin of a region that another thread than the main one begins");
+    }
+}
+
+/// The program's thread-local variables of the calling thread, one range for each object.
+fn programs_thread_locals() -> Vec<Range<usize>> {
+    let mut found = vec![];
+    loaded::visit(|object| {
+        let is_programs = object.path().as_os_str().is_empty() || object.is_library_of_program();
+        found.extend(Some(object.thread_locals()).filter(|range| is_programs && !range.is_empty()));
+        ControlFlow::<()>::Continue(())
+    });
+    found
+}
+
+/// The words at an address in the calling thread's stack.
 fn words(data: usize, stack: &Range<usize>) -> Vec<usize> {
     if !stack.contains(&data) {
         return vec![];

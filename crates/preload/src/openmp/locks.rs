@@ -26,14 +26,16 @@ fn again(lock: usize) -> Option<c_int> {
     })
 }
 
-fn set_nest(lock: *mut NestLock) {
+/// Takes a nestable lock, which the thread may hold already.
+pub(super) fn set_nest(lock: *mut NestLock) {
     if again(lock as usize).is_none() {
         sync::lock(lock);
         HELD.with_borrow_mut(|held| held.push((lock as usize, 1)));
     }
 }
 
-fn test_nest(lock: *mut NestLock) -> c_int {
+/// Takes it if it is free or the thread's own; how often the thread holds it then.
+pub(super) fn test_nest(lock: *mut NestLock) -> c_int {
     again(lock as usize).unwrap_or_else(|| {
         let locked = sync::try_lock(lock);
         if locked {
@@ -43,7 +45,8 @@ fn test_nest(lock: *mut NestLock) -> c_int {
     })
 }
 
-fn unset_nest(lock: *mut NestLock) {
+/// Gives it back once.
+pub(super) fn unset_nest(lock: *mut NestLock) {
     let last = HELD.with_borrow_mut(|held| {
         let place = held.iter().position(|entry| entry.0 == lock as usize)?;
         held[place].1 -= 1;
@@ -88,15 +91,20 @@ exported! {
 
 /// Defines functions that initialise a lock with a hint about its use.
 macro_rules! with_hint {
-    ($($name:ident: $type:ty;)*) => {$(
+    ($($name:ident, $fortran:ident: $type:ty;)*) => {$(
         /// # Safety
         /// As OpenMP says.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(_lock: *mut $type, _hint: c_int) {}
+
+        /// # Safety
+        /// As OpenMP says.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $fortran(_lock: *mut $type, _hint: *const c_int) {}
     )*};
 }
 
 with_hint! {
-    omp_init_lock_with_hint: Lock;
-    omp_init_nest_lock_with_hint: NestLock;
+    omp_init_lock_with_hint, omp_init_lock_with_hint_: Lock;
+    omp_init_nest_lock_with_hint, omp_init_nest_lock_with_hint_: NestLock;
 }

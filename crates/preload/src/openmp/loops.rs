@@ -6,6 +6,7 @@ use super::membership::{self, Body};
 use super::region;
 use super::schedule::{Kind, Loop, Schedule};
 use super::share::Share;
+use super::times::{self, Ends, telling_return};
 use super::work_sharing;
 use libc::{c_long, c_uint, c_ulonglong, c_void};
 
@@ -250,25 +251,21 @@ continuing! {
         GOMP_loop_ull_ordered_runtime_next;
 }
 
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_loop_end() {
-    work_sharing::leave();
-    membership::barrier();
+telling_return! {
+    "rdi": GOMP_loop_end by end_at GOMP_loop_end_cancel by end_cancel_at GOMP_loop_end_nowait by end_nowait_at;
 }
 
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_loop_end_cancel() -> bool {
+extern "C" fn end_at(returns_to: usize) {
     work_sharing::leave();
-    cancel::barrier()
+    membership::barrier(Ends::Call(returns_to));
 }
 
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_loop_end_nowait() {
+extern "C" fn end_cancel_at(returns_to: usize) -> bool {
     work_sharing::leave();
+    cancel::barrier(Ends::Call(returns_to))
+}
+
+extern "C" fn end_nowait_at(returns_to: usize) {
+    work_sharing::leave();
+    times::ended(returns_to);
 }

@@ -8,6 +8,7 @@ use super::sync;
 use super::task;
 use super::task_wait;
 use super::team::Team;
+use super::times::{self, Ends};
 use libc::c_void;
 
 /// The outlined body of a region.
@@ -22,16 +23,19 @@ pub(super) fn come(assignment: &Assignment, number: u32) {
         None => (sequence, None),
     };
     let (settled, begun, epoch) = (sequence, sequence, sequence);
-    context::set(Context { league, share, sequence: next, settled, begun, epoch, ..context });
+    let (region, since) = (assignment.body(), times::now());
+    let dealt = share.is_some_and(|share| share.is_dealt());
+    let context = Context { league, share, sequence: next, settled, begun, epoch, ..context };
+    context::set(Context { region, since, dealt, ..context });
     affinity::show();
 }
 
 /// Waits for the other threads at the end of a region.
 pub(super) fn leave() {
-    barrier();
+    barrier(Ends::Region);
     if cancel::was_region_cancelled() {
         // Others may have met this thread at another barrier of the region.
-        barrier();
+        barrier(Ends::Region);
         cancel::clear();
     }
     task::end();
@@ -51,16 +55,22 @@ pub(super) fn take_part(assignment: &Assignment, number: u32) {
 }
 
 /// Waits for all threads of the team, and for all its tasks.
-pub(super) fn barrier() {
-    let Context { team, shape, sequence, epoch, .. } = context::get();
+pub(super) fn barrier(ends: Ends) {
+    let context = context::get();
+    let Context { team, shape, sequence, epoch, .. } = context;
     if shape.threads == 1 && !shape.tasking {
         return;
     }
     let barrier = Team::barrier_of(team);
+    let arrived = times::now().filter(|_| shape.threads > 1);
     if shape.tasking {
         task_wait::barrier(barrier);
     } else {
         sync::meet(barrier, shape.threads);
     }
-    context::update(|context| (context.settled, context.epoch) = (sequence, epoch + 1));
+    let since = arrived.and_then(|arrived| times::record(&context, ends, arrived));
+    context::update(|context| {
+        (context.settled, context.epoch) = (sequence, epoch + 1);
+        (context.since, context.dealt, context.ended) = (since, false, 0);
+    });
 }

@@ -47,6 +47,7 @@ mod task_messages;
 mod task_wait;
 mod taskloop;
 mod team;
+mod times;
 mod work_sharing;
 
 pub(crate) use task_messages::{later, told};

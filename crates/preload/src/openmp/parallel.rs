@@ -2,6 +2,7 @@
 
 use super::membership::{self, Body};
 use super::region;
+use super::times::{Ends, telling_return};
 use libc::{c_uint, c_void};
 
 /// # Safety
@@ -31,9 +32,10 @@ pub(super) unsafe extern "C" fn GOMP_parallel_end() {
     region::end_kept();
 }
 
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_barrier() {
-    membership::barrier();
+telling_return! {
+    "rdi": GOMP_barrier by barrier_at;
+}
+
+extern "C" fn barrier_at(returns_to: usize) {
+    membership::barrier(Ends::Call(returns_to));
 }

@@ -11,6 +11,7 @@ use super::region;
 use super::share::Share;
 use super::sync;
 use super::task_wait;
+use super::times::{Ends, telling_return};
 use super::work_sharing;
 use libc::{c_uint, c_void};
 
@@ -264,12 +265,12 @@ unsafe fn discard_copies(words: Words) {
     unsafe { each(words, |words| sync::discard(word(words, at::COPIES) as *mut u8)) };
 }
 
+telling_return! {
+    "rsi": GOMP_workshare_task_reduction_unregister by unregister_at;
+}
+
 /// The first thread has added up what the copies of the construct say.
-///
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_workshare_task_reduction_unregister(cancelled: bool) {
+extern "C" fn unregister_at(cancelled: bool, returns_to: usize) {
     // SAFETY: the group is the one that the construct has begun.
     unsafe {
         task_wait::GOMP_taskgroup_end();
@@ -279,7 +280,7 @@ pub(super) unsafe extern "C" fn GOMP_workshare_task_reduction_unregister(cancell
         }
     }
     if !cancelled {
-        membership::barrier();
+        membership::barrier(Ends::Call(returns_to));
     }
 }
 
@@ -306,6 +307,7 @@ unsafe extern "C" fn run_member(region: *mut c_void) {
     unsafe {
         let Region { function, data, words } = region.cast::<Region>().read();
         begin_group(words);
+        context::update(|context| context.region = function as usize);
         function(data);
         task_wait::GOMP_taskgroup_end();
     }

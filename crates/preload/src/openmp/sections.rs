@@ -4,6 +4,7 @@ use super::cancel;
 use super::membership;
 use super::region;
 use super::share::Share;
+use super::times::{self, Ends, telling_return};
 use super::work_sharing;
 use libc::{c_uint, c_void};
 
@@ -26,27 +27,23 @@ pub(super) unsafe extern "C" fn GOMP_sections_next() -> c_uint {
     next()
 }
 
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_sections_end() {
-    work_sharing::leave();
-    membership::barrier();
+telling_return! {
+    "rdi": GOMP_sections_end by end_at GOMP_sections_end_cancel by end_cancel_at GOMP_sections_end_nowait by end_nowait_at;
 }
 
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_sections_end_cancel() -> bool {
+extern "C" fn end_at(returns_to: usize) {
     work_sharing::leave();
-    cancel::barrier()
+    membership::barrier(Ends::Call(returns_to));
 }
 
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_sections_end_nowait() {
+extern "C" fn end_cancel_at(returns_to: usize) -> bool {
     work_sharing::leave();
+    cancel::barrier(Ends::Call(returns_to))
+}
+
+extern "C" fn end_nowait_at(returns_to: usize) {
+    work_sharing::leave();
+    times::ended(returns_to);
 }
 
 /// # Safety

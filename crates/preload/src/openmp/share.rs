@@ -24,6 +24,11 @@ impl Share {
         Self::of_loop(work, Schedule { kind: Kind::Dynamic, chunk: 1 }, false)
     }
 
+    /// True if it is dealt out while it runs.
+    pub(super) fn is_dealt(&self) -> bool {
+        matches!(self.schedule.kind, Kind::Dynamic | Kind::Guided)
+    }
+
     /// With its number.
     pub(super) fn numbered(self, number: u64) -> Self {
         Self { number, ..self }

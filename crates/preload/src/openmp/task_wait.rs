@@ -6,6 +6,7 @@ use super::depend;
 use super::sync::{self, Name};
 use super::task;
 use super::task_messages;
+use super::times;
 use gondwana_node::{BarrierWait, Node, Waker};
 use gondwana_tasks::{AtBarrier, Crew as Machine, Dependence, Next};
 use libc::c_void;
@@ -58,7 +59,7 @@ pub(super) fn barrier(barrier: *const Name) {
         waker.arm(node);
         let arrived = arrival.is_some();
         match crew.with(node, move |machine| machine.at_barrier(epoch, arrived, waker)) {
-            AtBarrier::Run(run) => task::run(node, crew, run),
+            AtBarrier::Run(run) => times::aside(|| task::run(node, crew, run)),
             AtBarrier::Arrive => {
                 arrival = arrive();
                 if arrival.is_none() {

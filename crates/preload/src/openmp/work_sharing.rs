@@ -16,6 +16,7 @@ pub(super) fn enter(share: Share) {
     context::update(|context| {
         context.sequence += 1;
         context.share = Some(share.numbered(context.sequence));
+        context.dealt |= share.is_dealt() && share.work.count > 1;
         (context.trip, context.chunk, context.has_turn) = (0, (0, 0), false);
     });
 }

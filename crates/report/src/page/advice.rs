@@ -52,6 +52,7 @@ fn title(advice: &Advice) -> String {
         AdviceKind::Parts => format!("Keep the parts of {area} where they are used"),
         AdviceKind::Local => format!("Keep {area} on the nodes that allocate it"),
         AdviceKind::Replicate => format!("Bring {area} to each node as a whole"),
+        AdviceKind::Balance => format!("Divide the work of {area} evenly"),
         AdviceKind::Together => format!("Bring {area} that exchange much to the same node"),
         AdviceKind::Pad => format!("Give each node's part of {area} pages of its own"),
         AdviceKind::Regroup => format!("Keep the fields of {area} that are written apart from the others"),

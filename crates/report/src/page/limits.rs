@@ -4,6 +4,8 @@
 pub(super) const MOST_AREAS: usize = 1000;
 /// The page shows this many locks, hottest first.
 pub(super) const MOST_LOCKS: usize = 200;
+/// The page shows this many constructs of OpenMP, those with the longest waits.
+pub(super) const MOST_CONSTRUCTS: usize = 200;
 /// The page shows this many nodes.
 pub(super) const MOST_NODES: usize = 64;
 /// The most threads with a start routine on the page.

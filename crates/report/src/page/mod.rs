@@ -9,6 +9,7 @@
 mod advice;
 mod area;
 mod cells;
+mod constructs;
 mod data;
 mod flow;
 mod limits;
@@ -22,7 +23,7 @@ use base64::engine::general_purpose::STANDARD;
 use gondwana_analysis::{Advice, Analysis, LockHandOffs};
 use gondwana_console::columns::grouped;
 use gondwana_plan::Plan;
-use limits::{MOST_AREAS, MOST_LOCKS, MOST_NODES};
+use limits::{MOST_AREAS, MOST_CONSTRUCTS, MOST_LOCKS, MOST_NODES};
 use sha2::{Digest, Sha256};
 
 const STYLE: &str = include_str!("page.css");
@@ -75,6 +76,7 @@ pub fn render(analysis: &Analysis, advice: &[Advice], earlier: &Plan) -> String 
             .collect(),
         flows: flow::matrix(analysis),
         locks: analysis.locks.iter().take(MOST_LOCKS).map(lock).collect(),
+        constructs: constructs::rows(analysis),
         notes,
         data: data::json(analysis, &cells, areas.len(), &timeline.slots),
         pictured: !cells.is_empty(),
@@ -100,6 +102,7 @@ struct ReportPage {
     flows: Vec<flow::FlowRow>,
     timeline: time::Timeline,
     locks: Vec<LockRow>,
+    constructs: Vec<constructs::ConstructRow>,
     notes: Vec<String>,
     data: String,
     pictured: bool,
@@ -161,6 +164,7 @@ fn left_out(analysis: &Analysis) -> Vec<String> {
     };
     note("data areas", analysis.areas.len(), MOST_AREAS);
     note("locks", analysis.locks.len(), MOST_LOCKS);
+    note("constructs", analysis.constructs.len(), MOST_CONSTRUCTS);
     note("nodes", analysis.nodes.len(), MOST_NODES);
     notes
 }

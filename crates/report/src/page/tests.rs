@@ -51,6 +51,13 @@ fn everywhere(text: &str) -> Analysis {
     analysis.flows =
         vec![vec![gondwana_analysis::Flow { pages: 1, bytes: 4096, ..Default::default() }; 2]; 2];
     analysis.locks = vec![LockHandOffs { name: text.to_owned(), address: 64, hand_offs: vec![3] }];
+    let thread = gondwana_analysis::ConstructThread { worked: 2.0, waited: 1.0, ..Default::default() };
+    analysis.constructs = vec![gondwana_analysis::Construct {
+        place: text.to_owned(),
+        function: text.to_owned(),
+        threads: vec![thread],
+        ..Default::default()
+    }];
     analysis.cells = vec![Cell { address: 4096, unit: 12, reads: 1, ..Cell::default() }];
     analysis.notes = vec![text.to_owned()];
     analysis

@@ -1,6 +1,7 @@
 //! `single` with copyprivate: its thread gives the others its data.
 
 use super::Place;
+use crate::openmp::times::Ends;
 use crate::openmp::{membership, single};
 use libc::{c_int, c_void};
 
@@ -24,5 +25,5 @@ pub(crate) unsafe extern "C" fn __kmpc_copyprivate(
         // SAFETY: the program passes its function and the data of both threads, which stays as it is until the barrier.
         unsafe { copy(data, single::take()) };
     }
-    membership::barrier();
+    membership::barrier(Ends::Region);
 }

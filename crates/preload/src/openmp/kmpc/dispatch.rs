@@ -31,7 +31,8 @@ fn schedule(number: c_int, chunk: u64) -> (Schedule, bool) {
     (schedule, is_ordered)
 }
 
-fn begin(number: c_int, work: Loop, chunk: i64) {
+/// Enters a loop with a schedule by its number.
+pub(super) fn begin(number: c_int, work: Loop, chunk: i64) {
     let (schedule, is_ordered) = schedule(number, u64::try_from(chunk).unwrap_or(1));
     // In a nest, no node has iterations that come before those of its threads.
     work_sharing::enter(Share::of_loop(work, schedule, is_ordered || doacross::is_inside()));

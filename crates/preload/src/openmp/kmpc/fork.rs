@@ -40,6 +40,11 @@ impl Call {
         }
     }
 
+    /// Its function.
+    pub(crate) fn microtask(&self) -> Microtask {
+        self.microtask
+    }
+
     /// As words, for threads of other nodes.
     pub(crate) fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];

@@ -3,10 +3,11 @@
 use super::Place;
 use crate::openmp::context;
 use crate::openmp::schedule::{Loop, fixed};
+use crate::openmp::times::{self, telling_return};
 use libc::c_int;
 
 /// The schedule of a loop in chunks.
-const CHUNKED: c_int = 33;
+pub(super) const CHUNKED: c_int = 33;
 /// The schedules of `distribute`, over the teams of a league: in chunks, and without.
 const DISTRIBUTED_CHUNKED: c_int = 91;
 const DISTRIBUTED: c_int = 92;
@@ -14,12 +15,12 @@ const DISTRIBUTED: c_int = 92;
 pub(super) const MODIFIERS: c_int = 3 << 29;
 
 /// A part of a loop, as the bits of numbers: the first and the last value of the loop variable, and how far the thread's chunks are apart.
-struct Part {
-    first: u64,
-    last: u64,
-    stride: u64,
+pub(super) struct Part {
+    pub first: u64,
+    pub last: u64,
+    pub stride: u64,
     /// The last iteration is in it.
-    is_last: bool,
+    pub is_last: bool,
 }
 
 /// Numbers modulo 2 to the power of their width.
@@ -65,7 +66,7 @@ fn whole(start: u64, step: i64, any: bool, distance: u64) -> Loop {
 }
 
 /// The part of thread `number` of `threads`: without chunks if `chunk` is 0, and else its first chunk.
-fn part(work: &Loop, chunk: u64, threads: u64, number: u64) -> Part {
+pub(super) fn part(work: &Loop, chunk: u64, threads: u64, number: u64) -> Part {
     let value = |iteration: u64| work.start.wrapping_add(work.step.wrapping_mul(iteration));
     let apart = if chunk > 0 { chunk.wrapping_mul(threads) } else { work.count.max(1) };
     let stride = work.step.wrapping_mul(apart);
@@ -134,10 +135,13 @@ beginning! {
     __kmpc_for_static_init_8u u64 i64 unsigned;
 }
 
-/// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn __kmpc_for_static_fini(_place: Place, _thread: c_int) {}
+telling_return! {
+    "rdx": __kmpc_for_static_fini by end_at;
+}
+
+extern "C" fn end_at(_place: Place, _thread: c_int, returns_to: usize) {
+    times::ended(returns_to);
+}
 
 #[cfg(test)]
 mod tests {

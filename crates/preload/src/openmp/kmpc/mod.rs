@@ -5,8 +5,10 @@
 
 mod copyprivate;
 mod dispatch;
+mod distributed;
 mod doacross;
 pub(super) mod fork;
+mod locks;
 mod loops;
 mod refused;
 mod sync;

@@ -2,6 +2,7 @@
 
 use super::Place;
 use crate::openmp::cancel::{self, What};
+use crate::openmp::times::{Ends, telling_return};
 use crate::openmp::{context, membership, single, sync, work_sharing};
 use gondwana_node::Node;
 use libc::{c_int, c_void};
@@ -23,8 +24,6 @@ macro_rules! exported {
 }
 
 exported! {
-    __kmpc_barrier() = membership::barrier();
-    __kmpc_cancel_barrier() -> c_int = c_int::from(cancel::barrier());
     __kmpc_single() -> c_int = c_int::from(single::is_first());
     __kmpc_end_single() = {};
     __kmpc_master() -> c_int = c_int::from(context::get().number == 0);
@@ -45,10 +44,24 @@ exported! {
     __kmpc_end_reduce_nowait(name: LockName) = end_reduction(name);
     __kmpc_reduce(_count: c_int, _size: usize, _data: *mut c_void, _combine: *mut c_void, name: LockName) -> c_int =
         begin_reduction(name);
-    __kmpc_end_reduce(name: LockName) = {
-        end_reduction(name);
-        membership::barrier();
-    };
+}
+
+telling_return! {
+    "rdx": __kmpc_barrier by barrier_at __kmpc_cancel_barrier by cancel_barrier_at;
+    "rcx": __kmpc_end_reduce by end_reduce_at;
+}
+
+extern "C" fn barrier_at(_place: Place, _thread: c_int, returns_to: usize) {
+    membership::barrier(Ends::Call(returns_to));
+}
+
+extern "C" fn cancel_barrier_at(_place: Place, _thread: c_int, returns_to: usize) -> c_int {
+    c_int::from(cancel::barrier(Ends::Call(returns_to)))
+}
+
+extern "C" fn end_reduce_at(_place: Place, _thread: c_int, name: LockName, returns_to: usize) {
+    end_reduction(name);
+    membership::barrier(Ends::Call(returns_to));
 }
 
 /// What is cancelled, as the compiler names it.
