@@ -34,7 +34,7 @@ pub(crate) fn constructs(recording: &Recording, nodes: usize, codes: &mut Codes<
     for (node, record) in recording.constructs.iter().filter(|(node, _)| usize::from(*node) < nodes) {
         let (place, function) = match record.code {
             0 => ("other constructs".to_owned(), String::new()),
-            code => codes.outermost(code),
+            code => codes.in_region(code),
         };
         let key = (place, user_function(&function).to_owned(), record.region);
         let construct = found.entry(key).or_default();
@@ -80,13 +80,19 @@ mod tests {
     use crate::{Code, Names};
     use gondwana_recording::ConstructRecord;
 
-    /// A line for each address.
+    /// A line for each address, in a function that is inlined into that of a region, and that again as clang does it.
     struct Lines;
 
     impl Names for Lines {
         fn code(&self, address: u64) -> Vec<Code> {
-            let function = "main._omp_fn.0".to_owned();
-            vec![Code { function, file: "a.c".to_owned(), line: (address / 16) as u32, ..Code::default() }]
+            let code = |function: &str, line| Code {
+                function: function.to_owned(),
+                file: "a.c".to_owned(),
+                line,
+                ..Code::default()
+            };
+            let line = (address / 16) as u32;
+            vec![code("work", 99), code("main._omp_fn.0", line), code(".omp_outlined.", 1)]
         }
     }
 

@@ -2,8 +2,8 @@
 
 mod common;
 
+use common::c_api::root;
 use common::folder::Folder;
-use common::installation::root;
 use common::whole::{LIMIT, Ran, run, whole};
 use serde_json::Value;
 use std::fs;

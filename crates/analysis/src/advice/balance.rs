@@ -76,14 +76,14 @@ mod tests {
     use super::*;
     use crate::ConstructThread;
 
-    fn construct(worked: &[f64], waited: f64, dealt: bool) -> Analysis {
-        let threads = worked.iter().zip(0..).map(|(&worked, number)| ConstructThread {
+    fn construct(work: &[f64], waited: f64, dealt: bool) -> Analysis {
+        let threads = work.iter().zip(0..).map(|(&worked, number)| ConstructThread {
             number,
             node: u16::try_from(number % 2).unwrap(),
             executions: 10,
             worked,
             longest: worked / 5.0,
-            waited: waited / worked.len() as f64,
+            waited: waited / work.len() as f64,
         });
         let threads = threads.collect();
         let (place, function) = ("a.c:7".to_owned(), "main".to_owned());

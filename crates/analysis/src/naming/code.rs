@@ -7,6 +7,9 @@ use std::collections::HashMap;
 /// The folders of headers of compilers and libraries, which are not the user's code.
 const OTHERS: [&str; 2] = ["/usr/include/", "/usr/lib/"];
 
+/// What is in the names of the functions that gcc and clang make of OpenMP's regions.
+const REGIONS: [&str; 2] = ["._omp_fn", ".omp_outlined"];
+
 /// The library that replaces functions of the system in programs on several nodes.
 const GONDWANA: &str = "libgondwana.so";
 
@@ -52,10 +55,12 @@ impl<'a> Codes<'a> {
         }
     }
 
-    /// As [`Codes::place`], in the function that an instruction is in, even if that function has only inlined the code: a compiler may give the
-    /// call at the end of a loop the line of what the loop calls last.
-    pub(crate) fn outermost(&mut self, address: u64) -> (String, String) {
-        match self.at(address).last() {
+    /// As [`Codes::place`], in the function of the OpenMP region that an instruction is in, or else in the outermost one: a compiler may give
+    /// the call at the end of a loop the line of what the loop calls last, inlined. (clang inlines a region's function into one of its own.)
+    pub(crate) fn in_region(&mut self, address: u64) -> (String, String) {
+        let codes = self.at(address);
+        let is_region = |code: &&Code| REGIONS.iter().any(|region| code.function.contains(region));
+        match codes.iter().find(is_region).or(codes.last()) {
             Some(code) => (text(code, code.offset, address), code.function.clone()),
             None => (format!("{address:#x}"), String::new()),
         }
