@@ -91,7 +91,7 @@ mod tests {
                 line,
                 ..Code::default()
             };
-            let line = (address / 16) as u32;
+            let line = u32::try_from(address / 16).unwrap();
             vec![code("work", 99), code("main._omp_fn.0", line), code(".omp_outlined.", 1)]
         }
     }

@@ -137,7 +137,7 @@ fn doctor_names_hosts_that_cannot_be_examined() {
         ("sh -c 'test {host} = a && exec {command}'", &[][..], "it does not answer"),
         (
             "sh -c 'test {host} = a && exec {command}; cat >/dev/null'",
-            &["--host-timeout", "5"],
+            &["--host-timeout", "12"],
             "no answer in time",
         ),
     ] {

@@ -83,7 +83,7 @@ fn a_ring_of_two_mutexes_over_two_nodes_is_a_deadlock() {
     ]);
     let place = "transfer at ";
     let line = format!("hangs.c:{}", line_of("the second lock"));
-    assert!(text.contains("pthread_mutex_lock in libgondwana.so (the runtime)"), "{text}");
+    assert!(text.contains(" in libgondwana.so (the runtime)"), "{text}");
     assert_eq!(text.matches(place).count(), 2, "{text}");
     assert_eq!(text.matches(&line).count(), 2, "{text}");
     assert!(

@@ -95,7 +95,7 @@ fn allocate(size: usize, alignment: usize, zeroed: bool) -> *mut c_void {
     let extra = if alignment > MALLOC_ALIGNMENT { alignment } else { 0 };
     let total = size.checked_add(HEADER + extra).filter(|total| *total <= REGION.len());
     // SAFETY: one host thread at a time allocates.
-    let heap = unsafe { &mut *(&raw mut HEAP) };
+    let heap = unsafe { (&raw mut HEAP).as_mut().unwrap_unchecked() };
     let start = total.map_or(ptr::null_mut(), |total| {
         // SAFETY: the alignment is a power of two.
         unsafe {
@@ -145,7 +145,8 @@ unsafe extern "C" fn free(block: *mut c_void) {
     unsafe {
         let Header { size, start } = header(block);
         let total = block as usize - start + size;
-        (*(&raw mut HEAP)).free(start as *mut u8, total, MALLOC_ALIGNMENT);
+        let heap = (&raw mut HEAP).as_mut().unwrap_unchecked();
+        heap.free(start as *mut u8, total, MALLOC_ALIGNMENT);
     }
 }
 

@@ -59,20 +59,21 @@ unsafe extern "C" fn __libc_start_main(
 extern "C" fn start(argc: c_int, argv: *mut *mut c_char, environment: *mut *mut c_char) -> c_int {
     fiber::begin();
     let settings = Settings::read();
-    let begun = heap::map(&heap::STACKS).and_then(|()| settings).and_then(world::begin);
+    let begun = heap::map(&heap::STACKS).and(settings).and_then(world::begin);
     if let Err(why) = begun {
         die(&why);
     }
     // SAFETY: nothing else runs yet; the stack is nobody's.
     unsafe {
         let arguments = copied_arguments(argc, argv);
-        if let Some(program) = (*(&raw mut PROGRAM)).as_mut() {
+        if let Some(program) = (&raw mut PROGRAM).as_mut().and_then(Option::as_mut) {
             (program.argv, program.environment) = (arguments, environment);
         }
         let top = heap::STACKS.start + heap::STACK;
         let fiber = Fiber::new(top, fiber::thread_pointer(), run_main);
         ORIGINAL = Some(Fiber::current());
-        let original = (*(&raw mut ORIGINAL)).as_mut().map_or(ptr::null_mut(), ptr::from_mut);
+        let original =
+            (&raw mut ORIGINAL).as_mut().and_then(Option::as_mut).map_or(ptr::null_mut(), ptr::from_mut);
         fiber::switch(original, fiber);
     }
     unreachable!("the original stack was left for good")
@@ -80,7 +81,7 @@ extern "C" fn start(argc: c_int, argv: *mut *mut c_char, environment: *mut *mut 
 
 extern "C" fn run_main() -> ! {
     // SAFETY: `start` has written it.
-    let program = unsafe { (*(&raw mut PROGRAM)).take() };
+    let program = unsafe { (&raw mut PROGRAM).as_mut().and_then(Option::take) };
     let program = program.unwrap_or_else(|| die("main has no arguments"));
     let status = (program.main)(program.argc, program.argv, program.environment);
     // SAFETY: ends the process as returning from main does.

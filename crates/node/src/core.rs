@@ -264,7 +264,7 @@ impl Core {
 
     /// Readers-writer locks in this node's charge, each with its writer or 0 and its readers, and the barriers at which threads
     /// of this node wait, each with its count; at most `most` of each.
-    pub(crate) fn held(&self, most: usize) -> (Vec<(u64, u64, Vec<u64>)>, Vec<(u64, u32)>) {
+    pub(crate) fn held(&self, most: usize) -> (Vec<HeldRwLock>, Vec<AwaitedBarrier>) {
         let rwlocks = self.engine.server().held_rwlocks().take(most).map(|(lock, writer, readers)| {
             let readers = readers.into_iter().take(most).map(|reader| reader.0).collect();
             (lock.0, writer.map_or(0, |writer| writer.0), readers)
@@ -278,6 +278,12 @@ impl Core {
         self.engine.take_newly_kept()
     }
 }
+
+/// A readers-writer lock, its writer or 0, and its readers.
+pub(crate) type HeldRwLock = (u64, u64, Vec<u64>);
+
+/// A barrier and how many threads have come to it.
+pub(crate) type AwaitedBarrier = (u64, u32);
 
 /// The lock on a [`Core`], which signal handlers of the program must not interrupt.
 pub(crate) struct CoreGuard<'a> {

@@ -72,7 +72,7 @@ impl System {
         }
         let before = self.values[node];
         // The node keeps a shared copy of what it writes back if its own requests are even in number: both happen.
-        let keeps = self.left[node] % 2 == 0;
+        let keeps = self.left[node].is_multiple_of(2);
         match self.agents[node].receive(from, message, keeps, &mut out) {
             Err(violation) => self.wrong = Some(violation.to_string()),
             Ok(done) => {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { THREADS = 4, ROUNDS = 40, PAGE = 4096, NUMBERS = 4 * PAGE / sizeof(long), OWN = NUMBERS / THREADS, BODIES = 32 };
+enum { THREADS = 4, ROUNDS = 160, PAGE = 4096, NUMBERS = 4 * PAGE / sizeof(long), OWN = NUMBERS / THREADS, BODIES = 32 };
 #define ALONE __attribute__((aligned(4096)))
 
 /* An element for each thread, all in one page, and each in a page of its own. */
