@@ -1,6 +1,6 @@
 //! Constructs of OpenMP, and who waits for whom at the barriers that end them.
 
-use crate::naming::Codes;
+use crate::naming::{Codes, REGIONS};
 use crate::{Construct, ConstructThread};
 use gondwana_recording::Recording;
 use std::cmp::Reverse;
@@ -70,8 +70,7 @@ pub(crate) fn constructs(recording: &Recording, nodes: usize, codes: &mut Codes<
 
 /// The function of the user from which a compiler has made that of a region; empty if its name does not tell.
 fn user_function(name: &str) -> &str {
-    let of_gcc = name.split_once("._omp_fn").map_or(name, |(function, _)| function);
-    of_gcc.split_once(".omp_outlined").map_or(of_gcc, |(function, _)| function)
+    REGIONS.iter().fold(name, |name, region| name.split_once(region).map_or(name, |(function, _)| function))
 }
 
 #[cfg(test)]

@@ -25,8 +25,10 @@ pub struct Findings {
     pub atomics: Vec<u64>,
     /// The first of them.
     pub first: Option<Finding>,
-    /// Those that can be executed elsewhere, under a lock: they are in functions with names, change memory and are no fences.
-    lockable: Vec<u64>,
+    /// Those of an OpenMP program that can be executed elsewhere, under a lock: they are in functions with names, change memory and are no
+    /// fences. None of another program. With the locks, release consistency gives the right results of `atomic` and of all reductions,
+    /// unless threads wait for what others write.
+    pub lockable: Vec<u64>,
     /// One is in no region of OpenMP, as in most programs that have some.
     outside_regions: bool,
 }
@@ -56,17 +58,6 @@ impl Findings {
             }
         }
         Ok(reductions::find(&functions, &self.atomics, &Imports::of(&code)))
-    }
-
-    /// The atomic instructions of an OpenMP program that can be executed under a lock; none of another program. With the locks, release
-    /// consistency gives the right results of `atomic` and of all reductions, unless threads wait for what others write.
-    ///
-    /// # Errors
-    /// As for [`scan`].
-    pub fn of_openmp(&self, image: &[u8]) -> Result<Vec<u64>, Error> {
-        let code = Code::parse(image)?;
-        let is_openmp = code.uses_any(|name| OPENMP.iter().any(|prefix| name.starts_with(prefix)));
-        Ok(if is_openmp { self.lockable.clone() } else { vec![] })
     }
 }
 
@@ -102,6 +93,9 @@ pub fn scan(image: &[u8]) -> Result<Findings, Error> {
     }
     findings.atomics.sort_unstable();
     findings.lockable.sort_unstable();
+    if !code.uses_any(|name| OPENMP.iter().any(|prefix| name.starts_with(prefix))) {
+        findings.lockable.clear();
+    }
     Ok(findings)
 }
 

@@ -1,6 +1,6 @@
 //! `gondwana debug`: attaches gdb to a node of a run.
 
-use gondwana_console::failure::{Failure, USAGE};
+use gondwana_console::failure::Failure;
 use gondwana_launcher::run_registry::ask;
 use gondwana_launcher::run_registry::requests::Request;
 use std::io::ErrorKind;
@@ -30,8 +30,10 @@ pub(crate) fn debug(options: &DebugOptions) -> Result<ExitCode, Failure> {
     let DebugOptions { run, node, .. } = *options;
     let running = ask::ask(run)?;
     let Some(there) = running.nodes.get(usize::from(node)) else {
-        let message = format!("--node {node}: the run has nodes 0 to {}", running.nodes.len() - 1);
-        return Err(Failure { status: USAGE, message });
+        return Err(Failure::usage(format!(
+            "--node {node}: the run has nodes 0 to {}",
+            running.nodes.len() - 1
+        )));
     };
     let Some(process) = there.process else {
         return Err(Failure::cannot(format!("node {node} has no process yet: try again in a moment")));

@@ -35,7 +35,7 @@ pub(crate) struct DoctorOptions {
         long,
         value_name = "TEMPLATE",
         requires = "hosts",
-        default_value = "ssh -o BatchMode=yes {host} {command}"
+        default_value = gondwana_launcher::hosts::SSH
     )]
     launcher: String,
     /// Timeout in seconds for all hosts to answer

@@ -145,7 +145,10 @@ fn doctor_names_hosts_that_cannot_be_examined() {
         let output = here.run(&[&hosts[..], &[launcher], options].concat());
         let said = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("LACK  b: agent") && said.contains(text), "{said}");
+        assert!(
+            said.contains("LACK  b: agent") && said.contains(text) && said.contains("ok    a: agent"),
+            "{said}"
+        );
     }
 }
 

@@ -4,9 +4,10 @@ use crate::fiber::{self, Fiber};
 use crate::settings::Settings;
 use crate::world::{self, started, world};
 use crate::{heap, next};
+use gondwana_elf::loaded;
 use gondwana_interpose::message::write_line;
-use libc::{c_char, c_int, c_void, dl_phdr_info};
-use std::ops::Range;
+use libc::{c_char, c_int, c_void};
+use std::ops::{ControlFlow, Range};
 use std::ptr;
 
 type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
@@ -107,24 +108,8 @@ unsafe fn copied_arguments(argc: c_int, argv: *mut *mut c_char) -> *mut *mut c_c
 
 /// Where the loader has put the program's own segments.
 pub(crate) fn image() -> Range<usize> {
-    unsafe extern "C" fn first(info: *mut dl_phdr_info, _size: usize, range: *mut c_void) -> c_int {
-        // SAFETY: the loader passes its description of the first object, the program, and our range.
-        unsafe {
-            let info = &*info;
-            let range = &mut *range.cast::<Range<usize>>();
-            let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
-            for header in headers.iter().filter(|header| header.p_type == libc::PT_LOAD) {
-                let start = info.dlpi_addr as usize + header.p_vaddr as usize;
-                range.start = range.start.min(start);
-                range.end = range.end.max(start + header.p_memsz as usize);
-            }
-        }
-        1
-    }
-    let mut range = Range { start: usize::MAX, end: 0 };
-    // SAFETY: the callback is called during the call.
-    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut range).cast()) };
-    range
+    // The executable comes first.
+    loaded::visit(|object| ControlFlow::Break(object.addresses())).unwrap_or(0..0)
 }
 
 /// Passes the statistics on, once.

@@ -3,7 +3,8 @@
 //! A pointer to a function or a constant means the same on every node only if the same file is mapped at the same address
 //! there. The loader of each host is asked, so that the comparison is over before any node has a process.
 
-use crate::hosts::protocol::digest;
+use crate::hosts::protocol::{digest, hexadecimal};
+use crate::process::spawn::{fix_addresses, preloaded};
 use gondwana_console::failure::Failure;
 use gondwana_elf::{ElfFile, ListedObject, Listing};
 use serde::{Deserialize, Serialize};
@@ -47,24 +48,17 @@ pub enum Difference<'a> {
 pub fn of_program(
     program: &Path,
     library: &Path,
-    environment: impl IntoIterator<Item = (OsString, OsString)>,
+    environment: &[(OsString, OsString)],
 ) -> Result<Vec<MappedObject>, Failure> {
     let failed = |error: &io::Error| Failure::system("listing the libraries of the program", error);
     let mut command = Command::new(program);
-    command.env_clear().envs(environment);
-    let mut preload = library.as_os_str().to_owned();
-    let before = command.get_envs().find(|(name, _)| *name == "LD_PRELOAD").and_then(|(_, value)| value);
-    if let Some(others) = before.filter(|others| !others.is_empty()) {
-        preload.push(":");
-        preload.push(others);
-    }
-    command.env("LD_PRELOAD", preload);
-    // SAFETY: personality touches no memory.
+    let before = environment.iter().find(|(name, _)| name == "LD_PRELOAD").map(|(_, value)| value);
+    command.env_clear().envs(environment.iter().cloned()).env("LD_PRELOAD", preloaded(library, before)?);
+    // SAFETY: the function is async-signal-safe.
     unsafe {
         command.pre_exec(|| {
             // As in a node: addresses are compared too.
-            let persona = libc::personality(0xffff_ffff);
-            libc::personality((persona | libc::ADDR_NO_RANDOMIZE).cast_unsigned().into());
+            fix_addresses();
             Ok(())
         });
     }
@@ -98,7 +92,7 @@ fn identity(path: &Path) -> io::Result<String> {
     if build_id.is_empty() {
         return Ok(digest(&fs::read(path)?));
     }
-    Ok(build_id.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hexadecimal(&build_id))
 }
 
 /// The first difference between what two hosts map; the program itself, which comes first, is compared by its contents
@@ -171,7 +165,7 @@ mod tests {
     #[test]
     fn a_programs_objects_are_the_same_twice() {
         let library = Path::new("/lib/x86_64-linux-gnu/libm.so.6");
-        let list = || of_program(Path::new("/bin/true"), library, []).unwrap();
+        let list = || of_program(Path::new("/bin/true"), library, &[]).unwrap();
         let first = list();
         assert!(first.iter().any(|object| object.name == "libc.so.6"), "{first:?}");
         assert!(first.iter().any(|object| object.name.contains("libm.so")), "{first:?}");

@@ -285,6 +285,11 @@ pub(crate) type HeldRwLock = (u64, u64, Vec<u64>);
 /// A barrier and how many threads have come to it.
 pub(crate) type AwaitedBarrier = (u64, u32);
 
+/// Not by `gondwana_locks`: a machine that stopped within an event cannot continue.
+fn stopped() -> ! {
+    crate::fatal("a protocol machine failed")
+}
+
 /// The lock on a [`Core`], which signal handlers of the program must not interrupt.
 pub(crate) struct CoreGuard<'a> {
     guard: std::mem::ManuallyDrop<std::sync::MutexGuard<'a, Core>>,
@@ -298,29 +303,25 @@ pub(crate) struct CoreGuard<'a> {
 impl<'a> CoreGuard<'a> {
     /// As [`CoreGuard::new`] if nobody else has the lock.
     pub(crate) fn try_new(lock: &'a std::sync::Mutex<Core>, node: &'a Node) -> Option<Self> {
-        let uninterrupted = Uninterrupted::begin();
-        let guard = match lock.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::WouldBlock) => return None,
-            Err(TryLockError::Poisoned(_)) => crate::fatal("a protocol machine failed"),
-        };
-        Some(Self {
-            guard: std::mem::ManuallyDrop::new(guard),
-            node,
-            gathering: node.fabric.begin_gathering(),
-            _time: Scope::enter(Activity::Protocol),
-            _uninterrupted: uninterrupted,
+        Self::with(node, || match lock.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(_)) => stopped(),
         })
     }
 
     pub(crate) fn new(lock: &'a std::sync::Mutex<Core>, node: &'a Node) -> Self {
+        let take = || Some(lock.lock().unwrap_or_else(|_| stopped()));
+        Self::with(node, take).expect("it waits for the lock")
+    }
+
+    #[inline(always)]
+    fn with(node: &'a Node, take: impl FnOnce() -> Option<std::sync::MutexGuard<'a, Core>>) -> Option<Self> {
         let uninterrupted = Uninterrupted::begin();
         let time = Scope::enter(Activity::Protocol);
         let gathering = node.fabric.begin_gathering();
-        // Not by `gondwana_locks`: a machine that stopped within an event cannot continue.
-        let guard = lock.lock().unwrap_or_else(|_| crate::fatal("a protocol machine failed"));
-        let guard = std::mem::ManuallyDrop::new(guard);
-        Self { guard, node, gathering, _time: time, _uninterrupted: uninterrupted }
+        let guard = std::mem::ManuallyDrop::new(take()?);
+        Some(Self { guard, node, gathering, _time: time, _uninterrupted: uninterrupted })
     }
 }
 

@@ -53,7 +53,7 @@ impl Deref for Thread {
 impl Common {
     /// The thread's number for people: 0 is the one that runs `main`.
     pub(crate) fn number(&self) -> u32 {
-        ((self.id & 0xffff_ffff) as u32).saturating_sub(1)
+        gondwana_control::number_for_people(self.id)
     }
 }
 

@@ -44,7 +44,7 @@ struct Note {
 /// The notes of all threads of this node.
 pub(crate) struct Notes {
     notes: Box<[Note]>,
-    /// The places that threads have or had.
+    /// How many of the first places threads have or had.
     used: AtomicU32,
     /// Threads of the runtime itself.
     natives: AtomicU32,
@@ -128,9 +128,13 @@ impl Notes {
         Noted { note, before }
     }
 
+    /// The places that threads have or had.
+    fn places(&self) -> &[Note] {
+        &self.notes[..self.used.load(Ordering::Relaxed) as usize]
+    }
+
     fn threads(&self) -> impl Iterator<Item = &Note> {
-        let used = self.used.load(Ordering::Relaxed) as usize;
-        self.notes[..used].iter().filter(|note| note.thread.load(Ordering::Acquire) != 0)
+        self.places().iter().filter(|note| note.thread.load(Ordering::Acquire) != 0)
     }
 }
 
@@ -169,13 +173,7 @@ impl Node {
         let _alone = lock(&self.notes.asking);
         let mut waits = NodeWaits {
             threads: self.notes.threads().map(Note::told).collect(),
-            begun: self
-                .notes
-                .notes
-                .iter()
-                .take(self.notes.used.load(Ordering::Relaxed) as usize)
-                .map(|note| note.begun.load(Ordering::Relaxed))
-                .sum(),
+            begun: self.notes.places().iter().map(|note| note.begun.load(Ordering::Relaxed)).sum(),
             mutexes: self.sync.held_mutexes(MOST_OBJECTS),
             ..NodeWaits::default()
         };

@@ -5,6 +5,7 @@ use crate::counters::{Cause, Supply};
 use crate::directory::{Node, Request, State};
 use crate::lines::{NOBODY, Place};
 use crate::machine::{Kind, Machine};
+use crate::sharing::bits;
 
 impl Machine {
     /// Makes an access of `width` bytes, which may cross lines. The processor's time passes.
@@ -200,7 +201,7 @@ impl Machine {
             return;
         }
         let mut words = 0;
-        for loser in (0..self.ports.len()).filter(|loser| losers >> loser & 1 == 1) {
+        for loser in bits(losers).map(usize::from) {
             self.l2[loser].change(line, State::Invalid);
             words |= self.lose_l1(loser, line, false);
             self.counters[loser].invalidated += 1;

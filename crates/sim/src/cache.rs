@@ -1,6 +1,7 @@
 //! A set-associative cache as tags: which lines it has, in which state, least recently used first to go.
 
 use crate::directory::State;
+use std::ops::Range;
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +33,16 @@ impl Cache {
         }
     }
 
-    fn set(&mut self, line: u64) -> &mut [Held] {
+    /// The places of the set that a line belongs to.
+    fn places(&self, line: u64) -> Range<usize> {
         // Numbers of sets are powers of two.
         let set = usize::try_from(line & (self.set_count - 1)).expect("below the number of sets");
-        &mut self.sets[set * self.ways..(set + 1) * self.ways]
+        set * self.ways..(set + 1) * self.ways
+    }
+
+    fn set(&mut self, line: u64) -> &mut [Held] {
+        let places = self.places(line);
+        &mut self.sets[places]
     }
 
     /// The state of a line, which becomes the most recently used.
@@ -52,9 +59,10 @@ impl Cache {
 
     /// The state of a line.
     pub(crate) fn state(&self, line: u64) -> State {
-        let set = usize::try_from(line & (self.set_count - 1)).expect("below the number of sets");
-        let set = &self.sets[set * self.ways..(set + 1) * self.ways];
-        set.iter().find(|held| held.line == line).map_or(State::Invalid, |held| held.state)
+        self.sets[self.places(line)]
+            .iter()
+            .find(|held| held.line == line)
+            .map_or(State::Invalid, |held| held.state)
     }
 
     /// Adds a line that is not there; returns the one that had to go.

@@ -206,9 +206,6 @@ impl Description {
             "larger than the second cache, which has all that is in the first".to_owned()
         })?;
         range(self.memory.banks, 1024, &["memory", "banks"])?;
-        let time = |value: u64, field| {
-            require(value <= 1_000_000, field, || format!("{value} ns: a time is at most 1000000 ns"))
-        };
         time(self.bus.latency, &["bus", "latency"])?;
         time(self.bus.occupancy, &["bus", "occupancy"])?;
         time(self.bus.cache_supply, &["bus", "cache_supply"])?;
@@ -289,7 +286,9 @@ fn check_cache(cache: &CachePart, fields: [&'static [&'static str]; 4]) -> Resul
             cache.size, cache.ways, cache.line
         )
     })?;
-    require(cache.latency <= 1_000_000, latency, || {
-        format!("{} ns: a time is at most 1000000 ns", cache.latency)
-    })
+    time(cache.latency, latency)
+}
+
+fn time(value: u64, field: &'static [&'static str]) -> Result<(), Wrong> {
+    require(value <= 1_000_000, field, || format!("{value} ns: a time is at most 1000000 ns"))
 }

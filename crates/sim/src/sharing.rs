@@ -16,10 +16,7 @@ impl History {
     /// A processor takes the line from those with a bit in `losers`.
     pub(crate) fn take(&mut self, losers: u128) {
         self.period += 1;
-        let mut rest = losers;
-        while rest != 0 {
-            let loser = u8::try_from(rest.trailing_zeros()).expect("a mask has 128 bits");
-            rest &= rest - 1;
+        for loser in bits(losers) {
             self.lost.retain(|(processor, _)| *processor != loser);
             self.lost.push((loser, self.period));
         }
@@ -32,11 +29,8 @@ impl History {
         if self.written.len() < needed {
             self.written.resize(needed, 0);
         }
-        let mut rest = words;
-        while rest != 0 {
-            let word = usize::try_from(rest.trailing_zeros()).expect("at most 64");
-            rest &= rest - 1;
-            self.written[word] = self.period;
+        for word in bits(words.into()) {
+            self.written[usize::from(word)] = self.period;
         }
     }
 
@@ -46,8 +40,19 @@ impl History {
         let at = self.lost.iter().position(|(loser, _)| *loser == processor)?;
         let (_, since) = self.lost.swap_remove(at);
         let written = |word: usize| self.written.get(word).is_some_and(|period| *period >= since);
-        Some((0..64).any(|word| words >> word & 1 == 1 && written(word)))
+        Some(bits(words.into()).any(|word| written(usize::from(word))))
     }
+}
+
+/// The numbers of the bits that are set, ascending.
+pub(crate) fn bits(mut mask: u128) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        (mask != 0).then(|| {
+            let bit = u8::try_from(mask.trailing_zeros()).expect("a mask has 128 bits");
+            mask &= mask - 1;
+            bit
+        })
+    })
 }
 
 #[cfg(test)]

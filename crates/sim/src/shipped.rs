@@ -1,20 +1,28 @@
 //! The machines that come with Gondwana: the files of the folder `machines`.
 
-/// Names and texts.
-const MACHINES: [(&str, &str); 12] = [
-    ("aviion-3x4", include_str!("../../../machines/aviion-3x4.toml")),
-    ("cxl-2026", include_str!("../../../machines/cxl-2026.toml")),
-    ("e6000-16", include_str!("../../../machines/e6000-16.toml")),
-    ("numaq", include_str!("../../../machines/numaq.toml")),
-    ("olifant-1x4", include_str!("../../../machines/olifant-1x4.toml")),
-    ("olifant-2x2", include_str!("../../../machines/olifant-2x2.toml")),
-    ("olifant-2x4", include_str!("../../../machines/olifant-2x4.toml")),
-    ("olifant-4x1", include_str!("../../../machines/olifant-4x1.toml")),
-    ("olifant-4x4", include_str!("../../../machines/olifant-4x4.toml")),
-    ("origin2000", include_str!("../../../machines/origin2000.toml")),
-    ("wildfire-2x8", include_str!("../../../machines/wildfire-2x8.toml")),
-    ("wildfire-4x28", include_str!("../../../machines/wildfire-4x28.toml")),
-];
+/// Reads the files when this is compiled.
+macro_rules! machines {
+    ($($name:literal)*) => {
+        /// Names and texts.
+        const MACHINES: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../../machines/", $name, ".toml")))),*];
+    };
+}
+
+machines! {
+    "aviion-3x4"
+    "cxl-2026"
+    "e6000-16"
+    "numaq"
+    "olifant-1x4"
+    "olifant-2x2"
+    "olifant-2x4"
+    "olifant-4x1"
+    "olifant-4x4"
+    "origin2000"
+    "wildfire-2x8"
+    "wildfire-4x28"
+}
 
 /// The names, in order.
 pub fn names() -> impl Iterator<Item = &'static str> {

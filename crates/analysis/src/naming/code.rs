@@ -8,7 +8,7 @@ use std::collections::HashMap;
 const OTHERS: [&str; 2] = ["/usr/include/", "/usr/lib/"];
 
 /// What is in the names of the functions that gcc and clang make of OpenMP's regions.
-const REGIONS: [&str; 2] = ["._omp_fn", ".omp_outlined"];
+pub(crate) const REGIONS: [&str; 2] = ["._omp_fn", ".omp_outlined"];
 
 /// The library that replaces functions of the system in programs on several nodes.
 const GONDWANA: &str = "libgondwana.so";

@@ -3,7 +3,7 @@
 mod code;
 mod pointers;
 
-pub(crate) use code::{CallSite, Codes};
+pub(crate) use code::{CallSite, Codes, REGIONS};
 use pointers::Pointers;
 
 use crate::Origin;

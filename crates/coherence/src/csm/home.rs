@@ -195,8 +195,12 @@ impl Csm {
     /// True if there are sharers that may be sent what has changed instead of a notice. Who is updated does not fault, so that a
     /// monitor would not see that it reads.
     pub(super) fn can_update(&self, page: Page, env: &dyn Env) -> bool {
-        let known = self.known(&self.pages.get(page));
-        self.options.updates > 0 && !known.rereads.is_empty() && !env.is_observed()
+        self.may_update(env) && !self.known(&self.pages.get(page)).rereads.is_empty()
+    }
+
+    /// True if anybody may be sent what has changed instead of a notice.
+    pub(super) fn may_update(&self, env: &dyn Env) -> bool {
+        self.options.updates > 0 && !env.is_observed()
     }
 
     /// Tells the nodes that must know that flush `flush` of `origin` changed the page: every other sharer, and those

@@ -154,8 +154,7 @@ impl Csm {
     /// True if nodes that could read the memory of homes are updated nonetheless: where there are two. Among more, what is posted and
     /// what is sent would have to be brought into one order.
     fn begins_updates(&self, env: &dyn Env) -> bool {
-        let two = self.pages.layout().only_peer().is_some();
-        two && self.options.one_sided && self.options.updates > 0 && !env.is_observed()
+        self.options.one_sided && self.pages.layout().only_peer().is_some() && self.may_update(env)
     }
 
     /// Tells of what the home has written of a page that it keeps. `diff` is that, if it is at hand and short; `copied` says that

@@ -3,6 +3,7 @@ use crate::next;
 use crate::schedule::ThreadId;
 use crate::threads::touch;
 use crate::world::{give_way, started, wait};
+use gondwana_interpose::{KINDS, kind_bits};
 use gondwana_sim::{Kind, Time};
 use libc::{c_int, pthread_mutex_t, timespec};
 use std::collections::VecDeque;
@@ -16,12 +17,10 @@ pub(crate) struct Mutex {
     waiting: VecDeque<ThreadId>,
 }
 
-/// The kind of a mutex, where the C library keeps it.
+/// The kind of a mutex.
 unsafe fn kind(mutex: *const pthread_mutex_t) -> c_int {
-    const OFFSET: usize = 16;
-    const KINDS: c_int = 3;
     // SAFETY: the program's mutex, initialised by the C library or its macros.
-    unsafe { mutex.byte_add(OFFSET).cast::<c_int>().read() & KINDS }
+    unsafe { kind_bits(mutex) & KINDS }
 }
 
 /// Locks it, waiting for it until a time. Returns what the C library's function does.

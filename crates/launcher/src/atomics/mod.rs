@@ -50,7 +50,7 @@ impl Atomics {
         self.count += findings.atomics.len();
         if library.is_none() {
             self.reductions = findings.reductions(image)?;
-            self.lockable = findings.of_openmp(image)?;
+            self.lockable = findings.lockable;
         }
         if self.first.is_none() {
             self.first = findings.first.map(|first| (first, library.map(Path::to_owned)));

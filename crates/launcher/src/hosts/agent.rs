@@ -199,7 +199,7 @@ fn prepared(prepare: Prepare) -> Result<(ProcessImage, Ready, Vec<TcpListener>),
     let arguments: Vec<_> = prepare.arguments.into_iter().map(to_os).collect();
     let environment: Vec<_> =
         prepare.environment.into_iter().map(|(key, value)| (to_os(key), to_os(value))).collect();
-    let objects = objects::of_program(&program.path, &can.library, environment.clone())?;
+    let objects = objects::of_program(&program.path, &can.library, &environment)?;
     let image = ProcessImage::new(&program.path, &arguments, environment)
         .map_err(|error| Failure::system("passing on arguments and environment", &error))?;
     let (program, library) = (digest(&program.image), digest(&library));

@@ -18,6 +18,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// How long hosts that have answered may take for clocks and ways: a way that leads nowhere takes three seconds.
+const ASKED_ON: Duration = Duration::from_secs(10);
+
 /// How long the commands that reach hosts may take to end.
 const FAREWELL: Duration = Duration::from_millis(300);
 
@@ -34,7 +37,7 @@ pub struct Examined {
     pub unreached: Vec<(usize, String)>,
 }
 
-/// Examines all hosts at once, in at most this time.
+/// Examines all hosts at once; each has this time to answer.
 ///
 /// # Errors
 /// If the options are wrong; what is wrong with a host is in the answer.
@@ -80,6 +83,8 @@ pub fn examine(
             unreached: vec![],
         })
         .collect();
+    // A host that is silent has used up all of the time, and the others are not to blame.
+    let deadline = deadline.max(Instant::now() + ASKED_ON);
     for (agent, found) in agents.iter_mut().zip(&mut examined).filter(|(_, found)| found.facts.is_ok()) {
         found.clock = agent.clock(deadline);
     }

@@ -67,8 +67,9 @@ fn mapped(examine: Examine, library: PathBuf) -> Result<Vec<objects::MappedObjec
                 program.path
             }
         };
-        let environment = examine.environment.into_iter().map(|(key, value)| (to_os(key), to_os(value)));
-        objects::of_program(&path, &library, environment)
+        let environment: Vec<_> =
+            examine.environment.into_iter().map(|(key, value)| (to_os(key), to_os(value))).collect();
+        objects::of_program(&path, &library, &environment)
     };
     find().map_err(|failure: Failure| failure.message)
 }

@@ -32,6 +32,9 @@ use remote::RemoteNodes;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+/// The command that reaches a host, unless the user names another one.
+pub const SSH: &str = "ssh -o BatchMode=yes {host} {command}";
+
 /// Runs a job on the hosts that its options name.
 pub fn run(job: &Job<'_>, program: &Program) -> Result<(Outcome, &'static str), Failure> {
     let mut hosts = list::parse(&job.options.hosts)?;

@@ -341,7 +341,12 @@ pub fn skip_to_greeting(from: &mut impl Read) -> io::Result<bool> {
 
 /// A digest that differs when files do.
 pub fn digest(contents: &[u8]) -> String {
-    Sha256::digest(contents).iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Sha256::digest(contents))
+}
+
+/// Two digits for each byte.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The bytes of a string of the system.

@@ -5,7 +5,7 @@ use super::events::{End, Event, Nodes};
 use super::exchange::Collection;
 use super::lookers::Lookers;
 use super::signals::Signals;
-use super::spawn::{ProcessImage, Setup, spawn};
+use super::spawn::{ProcessImage, Setup, preloaded, spawn};
 use super::stops::{Change, Stops};
 use crate::stacks::look::LookRequest;
 use gondwana_console::failure::Failure;
@@ -145,17 +145,7 @@ impl LocalNodes {
         image: &ProcessImage,
         library: &Path,
     ) -> Result<[(&'static str, OsString); HIDDEN.len()], Failure> {
-        let mut preload = library.as_os_str().to_owned();
-        if preload.as_encoded_bytes().iter().any(|byte| matches!(byte, b' ' | b':')) {
-            return Err(Failure::cannot(format!(
-                "the dynamic loader cannot load {}: install Gondwana in a folder without spaces and colons",
-                library.display()
-            )));
-        }
-        if let Some(others) = image.variable(HIDDEN[0]).filter(|value| !value.is_empty()) {
-            preload.push(":");
-            preload.push(others);
-        }
+        let preload = preloaded(library, image.variable(HIDDEN[0]))?;
         let boot = self.reserved.boot().to_string();
         let [loader, bind, runtime, display, place] = HIDDEN;
         let no = OsString::from("FALSE");

@@ -1,6 +1,7 @@
 //! Starting the process of one node.
 
 use super::descriptors::{COUNT, Reserved};
+use gondwana_console::failure::Failure;
 use std::ffi::{CStr, CString, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -220,8 +221,7 @@ unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t, likelihood: &str) -> R
         if let Some((reserved, sources)) = &setup.inherited {
             // Addresses must be the same on all nodes. The launcher has checked that this works, or that the computer
             // does not randomise.
-            let persona = libc::personality(0xffff_ffff);
-            libc::personality((persona | libc::ADDR_NO_RANDOMIZE).cast_unsigned().into());
+            fix_addresses();
             let targets = [
                 reserved.control(),
                 reserved.boot(),
@@ -242,6 +242,34 @@ unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t, likelihood: &str) -> R
         check(libc::sigprocmask(libc::SIG_SETMASK, &raw const setup.mask, std::ptr::null_mut()))?;
     }
     Ok(())
+}
+
+/// The program that this process executes next is mapped at the same addresses each time. Async-signal-safe.
+pub(crate) fn fix_addresses() {
+    // SAFETY: touches no memory.
+    unsafe {
+        let persona = libc::personality(0xffff_ffff);
+        libc::personality((persona | libc::ADDR_NO_RANDOMIZE).cast_unsigned().into());
+    }
+}
+
+/// The value of `LD_PRELOAD` that has the loader load the runtime library, and then what the variable names otherwise.
+///
+/// # Errors
+/// If the loader cannot be told the library's path.
+pub(crate) fn preloaded(library: &Path, others: Option<&OsString>) -> Result<OsString, Failure> {
+    let mut preload = library.as_os_str().to_owned();
+    if preload.as_encoded_bytes().iter().any(|byte| matches!(byte, b' ' | b':')) {
+        return Err(Failure::cannot(format!(
+            "the dynamic loader cannot load {}: install Gondwana in a folder without spaces and colons",
+            library.display()
+        )));
+    }
+    if let Some(others) = others.filter(|others| !others.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    Ok(preload)
 }
 
 fn errno() -> i32 {

@@ -61,7 +61,7 @@ pub struct RunOptions {
         long,
         value_name = "TEMPLATE",
         requires = "hosts",
-        default_value = "ssh -o BatchMode=yes {host} {command}"
+        default_value = crate::hosts::SSH
     )]
     pub launcher: String,
     /// Timeout in seconds for all hosts to answer

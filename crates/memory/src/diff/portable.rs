@@ -35,6 +35,19 @@ fn nonzero_bytes(word: u64) -> u64 {
     (high_bits >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
+/// The words of a block that have masked bytes: the offset of each in bytes, and the masks of its bytes.
+#[inline(always)]
+fn masked_words(mut block: u64) -> impl Iterator<Item = (usize, u64)> {
+    std::iter::from_fn(move || {
+        (block != 0).then(|| {
+            let at = block.trailing_zeros() as usize & !(WORD_BYTES - 1);
+            let mask = block >> at & 0xff;
+            block &= !(0xff << at);
+            (at, mask)
+        })
+    })
+}
+
 /// # Safety
 /// See [`Kernel::compare`].
 unsafe fn compare(new: *const u8, old: *const u8, snapshot: *mut u8, masks: &mut Masks) -> u64 {
@@ -78,14 +91,10 @@ unsafe fn same(one: *const u8, other: *const u8) -> bool {
 unsafe fn compact(page: *const u8, masks: &Masks, changed: u64, out: *mut u8) -> usize {
     let mut written = 0;
     for block in bits(changed) {
-        for index in 0..WORDS {
-            let mask = masks[block] >> (index * WORD_BYTES) & 0xff;
-            if mask == 0 {
-                continue;
-            }
+        for (at, mask) in masked_words(masks[block]) {
             // SAFETY: the word lies in the page, and the output has room for a block beyond the changed bytes.
             unsafe {
-                let word = load(page.add(block * BLOCK_BYTES + index * WORD_BYTES));
+                let word = load(page.add(block * BLOCK_BYTES + at));
                 write(out.add(written), compact_word(word, mask));
             }
             written += mask.count_ones() as usize;
@@ -155,14 +164,12 @@ pub(super) unsafe fn scatter_with(
 /// A word more than the block can be read from `data`; the masked bytes of the block can be written.
 #[inline(always)]
 unsafe fn scatter_block(data: *const u8, mask: u64, to: *mut u8, expand: impl Fn(*const u8, u64) -> u64) {
-    let (mut data, mut rest) = (data, mask);
-    while rest != 0 {
-        let word = rest.trailing_zeros() as usize & !7;
-        let mask = rest >> word & 0xff;
+    let mut data = data;
+    for (at, mask) in masked_words(mask) {
         let count = mask.count_ones() as usize;
         // SAFETY: by our contract.
         unsafe {
-            let to = to.add(word);
+            let to = to.add(at);
             if is_long_run(mask) {
                 store_run(to.add(mask.trailing_zeros() as usize), data, count);
             } else {
@@ -170,7 +177,6 @@ unsafe fn scatter_block(data: *const u8, mask: u64, to: *mut u8, expand: impl Fn
             }
             data = data.add(count);
         }
-        rest &= !(0xff << word);
     }
 }
 
@@ -178,11 +184,8 @@ unsafe fn scatter_block(data: *const u8, mask: u64, to: *mut u8, expand: impl Fn
 /// See [`Kernel::store`].
 pub(super) unsafe fn store(source: *const u8, masks: &Masks, changed: u64, page: *mut u8) {
     for block in bits(changed) {
-        let mut rest = masks[block];
-        while rest != 0 {
-            let word = rest.trailing_zeros() as usize & !7;
-            let mask = rest >> word & 0xff;
-            let at = block * BLOCK_BYTES + word;
+        for (at, mask) in masked_words(masks[block]) {
+            let at = block * BLOCK_BYTES + at;
             // SAFETY: the word lies in both pages.
             unsafe {
                 let (from, to) = (source.add(at), page.add(at));
@@ -193,7 +196,6 @@ pub(super) unsafe fn store(source: *const u8, masks: &Masks, changed: u64, page:
                     store_pieces(to, load(from), mask);
                 }
             }
-            rest &= !(0xff << word);
         }
     }
 }

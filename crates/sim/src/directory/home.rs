@@ -1,4 +1,5 @@
 use super::{Demand, Message, Node, Request, State, Violation};
+use crate::sharing::bits;
 use std::collections::VecDeque;
 
 /// What the directory has of a line: which nodes may have it, and which one of them owns it.
@@ -123,7 +124,7 @@ impl Home {
                     out.push((requester, Message::Grant));
                 }
                 let replies = u8::try_from(others.count_ones()).expect("a map has 64 bits");
-                for node in (0..64).filter(|node| others >> node & 1 == 1) {
+                for node in bits(others.into()) {
                     let demand = if node == owner { Demand::SupplyAndInvalidate } else { Demand::Invalidate };
                     out.push((node, Message::Demand { demand, requester, replies }));
                 }

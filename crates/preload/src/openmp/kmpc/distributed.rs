@@ -2,17 +2,11 @@
 
 use super::Place;
 use super::dispatch;
-use super::loops::{CHUNKED, FromBits, MODIFIERS, Part, part, signed, unsigned};
-use crate::openmp::context;
+use super::loops::{
+    CHUNKED, FromBits, MODIFIERS, Part, chunk_of, part, signed, teams, tell_part, threads, unsigned,
+};
 use crate::openmp::schedule::{Loop, fixed};
 use libc::c_int;
-
-/// How many teams there are, and which of them the calling thread is in.
-fn teams() -> (u64, u64) {
-    let league = context::get().league;
-    let small = |number: c_int| u64::try_from(number).unwrap_or(0);
-    (small(league.teams).max(1), small(league.team))
-}
 
 /// The part of a loop of one of some teams, in one piece, and whether the last iteration is in it.
 fn of_team(work: &Loop, (teams, team): (u64, u64)) -> (Loop, bool) {
@@ -56,22 +50,15 @@ macro_rules! loops {
             last: *mut $type, last_of_team: *mut $type, stride: *mut $step, step: $step, chunk: $step,
         ) {
             let chunk = match schedule & !MODIFIERS {
-                CHUNKED => u64::try_from(chunk).unwrap_or(1).max(1),
+                CHUNKED => chunk_of(chunk),
                 _ => 0,
             };
-            let context = context::get();
-            let threads = (context.threads().into(), context.number.into());
             // SAFETY: the caller passes the loop's ends and places for the results.
             unsafe {
                 let work = $of((*first).into(), (*last).into(), step.into());
-                let (part, end) = of_thread(&work, chunk, teams(), threads);
-                *first = $type::from_bits(part.first);
-                *last = $type::from_bits(part.last);
+                let (part, end) = of_thread(&work, chunk, teams(), threads());
+                tell_part!(part, $type first last, $step stride, is_last);
                 *last_of_team = $type::from_bits(end);
-                *stride = $step::from_bits(part.stride);
-                if !is_last.is_null() {
-                    *is_last = c_int::from(part.is_last);
-                }
             }
         }
 
@@ -87,13 +74,8 @@ macro_rules! loops {
             // SAFETY: the caller passes the loop's ends and places for the results.
             unsafe {
                 let work = $of((*first).into(), (*last).into(), step.into());
-                let part = first_chunk(&work, u64::try_from(chunk).unwrap_or(1).max(1), teams());
-                *first = $type::from_bits(part.first);
-                *last = $type::from_bits(part.last);
-                *stride = $step::from_bits(part.stride);
-                if !is_last.is_null() {
-                    *is_last = c_int::from(part.is_last);
-                }
+                let part = first_chunk(&work, chunk_of(chunk), teams());
+                tell_part!(part, $type first last, $step stride, is_last);
             }
         }
 

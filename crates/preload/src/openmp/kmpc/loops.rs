@@ -87,15 +87,45 @@ pub(super) fn part(work: &Loop, chunk: u64, threads: u64, number: u64) -> Part {
     Part { first: value(range.start), last: value(end - 1), stride, is_last }
 }
 
+/// How many teams there are, and which of them the calling thread is in.
+pub(super) fn teams() -> (u64, u64) {
+    let league = context::get().league;
+    let small = |number: c_int| u64::try_from(number).unwrap_or(0);
+    (small(league.teams).max(1), small(league.team))
+}
+
+/// How many threads the team has, and which of them is the calling one.
+pub(super) fn threads() -> (u64, u64) {
+    let context = context::get();
+    (context.threads().into(), context.number.into())
+}
+
 /// Among how many a loop is divided, and which of them the calling thread is: the threads of its team, or the teams of its league.
 fn members(schedule: c_int) -> (u64, u64) {
-    let context = context::get();
-    let small = |number: c_int| u64::try_from(number).unwrap_or(0);
     match schedule {
-        DISTRIBUTED | DISTRIBUTED_CHUNKED => (small(context.league.teams).max(1), small(context.league.team)),
-        _ => (context.threads().into(), context.number.into()),
+        DISTRIBUTED | DISTRIBUTED_CHUNKED => teams(),
+        _ => threads(),
     }
 }
+
+/// The iterations of a chunk, by the caller's argument.
+pub(super) fn chunk_of(argument: impl TryInto<u64>) -> u64 {
+    argument.try_into().unwrap_or(1).max(1)
+}
+
+/// Writes a part to the caller's places.
+macro_rules! tell_part {
+    ($part:expr, $type:ident $first:ident $last:ident, $step:ident $stride:ident, $is_last:ident) => {
+        *$first = $type::from_bits($part.first);
+        *$last = $type::from_bits($part.last);
+        *$stride = $step::from_bits($part.stride);
+        if !$is_last.is_null() {
+            *$is_last = c_int::from($part.is_last);
+        }
+    };
+}
+
+pub(super) use tell_part;
 
 /// Defines the functions that begin a static loop.
 macro_rules! beginning {
@@ -109,7 +139,7 @@ macro_rules! beginning {
         ) {
             let schedule = schedule & !MODIFIERS;
             let chunk = match schedule {
-                CHUNKED | DISTRIBUTED_CHUNKED => u64::try_from(chunk).unwrap_or(1).max(1),
+                CHUNKED | DISTRIBUTED_CHUNKED => chunk_of(chunk),
                 _ => 0,
             };
             let (members, member) = members(schedule);
@@ -117,12 +147,7 @@ macro_rules! beginning {
             unsafe {
                 let work = $of((*first).into(), (*last).into(), step.into());
                 let part = part(&work, chunk, members, member);
-                *first = $type::from_bits(part.first);
-                *last = $type::from_bits(part.last);
-                *stride = $step::from_bits(part.stride);
-                if !is_last.is_null() {
-                    *is_last = c_int::from(part.is_last);
-                }
+                tell_part!(part, $type first last, $step stride, is_last);
             }
         }
     )*};
