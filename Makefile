@@ -48,7 +48,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude gondwana-preload --no-deps --quiet
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --package gondwana-preload --no-deps --quiet
-	$(CARGO) test --package gondwana-cli --test documents --quiet
+	$(CARGO) test --workspace --test documents --quiet
 	$(CARGO) deny --log-level error check licenses bans sources
 
 # The runtime libraries are where the command looks for them; programs are linked with the one in lib. The command writes its
