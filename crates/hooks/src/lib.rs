@@ -6,7 +6,7 @@
 //! time, so a run has the same result each time.
 //!
 //! - `accesses`, `atomics`, `bytes`: loads and stores; the fast path is `gondwana_sim::Port`.
-//! - `world`, `schedule`, `fiber`, `threads`: the simulated machine and who runs on it.
+//! - `world`, `fiber`, `threads`: the simulated machine and who runs on it.
 //! - `sync`: mutexes and the like, whose state is kept here; each call is also an access to the object's memory.
 //! - `heap`, `clock`, `start`: memory at fixed addresses, simulated time, the program's start and end.
 
@@ -23,7 +23,6 @@ mod bytes;
 mod clock;
 mod fiber;
 mod heap;
-mod schedule;
 mod settings;
 mod start;
 mod sync;

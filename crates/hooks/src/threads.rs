@@ -3,10 +3,9 @@
 
 use crate::fiber::{self, Fiber};
 use crate::heap::{STACK, STACKS};
-use crate::schedule::ThreadId;
 use crate::world::{give_way, leave_for_ever, pass, started, wait};
 use crate::{next, start};
-use gondwana_sim::{Kind, Time};
+use gondwana_sim::{Kind, ThreadId, Time};
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
 use std::mem::MaybeUninit;
 use std::ptr;

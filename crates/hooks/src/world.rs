@@ -1,13 +1,12 @@
 //! The simulated machine with the program's threads on it; there is one in a process.
 
 use crate::fiber::{self, Fiber};
-use crate::schedule::{Next, Schedule, ThreadId};
 use crate::settings::Settings;
 use crate::sync::Objects;
 use crate::threads::Thread;
 use crate::{heap, start};
 use gondwana_rset::{RSet, Registry, ThreadPlan, ThreadPolicy};
-use gondwana_sim::{Kind, Machine, Port, Time};
+use gondwana_sim::{Kind, Machine, Next, Port, Schedule, ThreadId, Time};
 use std::ops::Range;
 use std::ptr;
 

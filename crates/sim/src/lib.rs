@@ -5,6 +5,7 @@
 //! - [`Description`] is a machine as a file has it; [`shipped`] has those that come with Gondwana.
 //! - [`Machine`] simulates one. [`Machine::access`] is the slow path of each load and store; most of them end in
 //!   [`Port::read`] or [`Port::write`], which answer for the line that was used last in a set of the first cache.
+//! - [`Schedule`] says which thread of the program runs next, in simulated time.
 //! - [`directory`] is the coherence protocol between nodes as state machines (WildFire, section 4 and appendix).
 
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ mod machine;
 mod network;
 mod port;
 mod resource;
+mod schedule;
 mod sharing;
 pub mod shipped;
 mod statistics;
@@ -33,6 +35,7 @@ pub use description::{
 pub use machine::{Kind, Machine};
 pub use network::Network;
 pub use port::Port;
+pub use schedule::{Next, Schedule, ThreadId};
 pub use statistics::{NodeStatistics, Statistics, Use};
 
 /// Simulated time in picoseconds since the start of the program.

@@ -1,9 +1,8 @@
 use super::{current, objects};
-use crate::schedule::ThreadId;
 use crate::start;
 use crate::threads::touch;
 use crate::world::{started, wait};
-use gondwana_sim::Kind;
+use gondwana_sim::{Kind, ThreadId};
 use libc::{c_int, c_uint, c_void};
 
 /// A barrier.

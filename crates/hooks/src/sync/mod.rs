@@ -10,8 +10,8 @@ mod rwlock;
 mod semaphore;
 mod spin;
 
-use crate::schedule::ThreadId;
 use crate::world::started;
+use gondwana_sim::ThreadId;
 use std::collections::{BTreeMap, VecDeque};
 
 /// All objects that are in use.

@@ -1,10 +1,9 @@
 use super::{current, objects};
 use crate::next;
-use crate::schedule::ThreadId;
 use crate::threads::touch;
 use crate::world::{give_way, started, wait};
 use gondwana_interpose::{KINDS, kind_bits};
-use gondwana_sim::{Kind, Time};
+use gondwana_sim::{Kind, ThreadId, Time};
 use libc::{c_int, pthread_mutex_t, timespec};
 use std::collections::VecDeque;
 

@@ -1,8 +1,7 @@
 use super::{current, objects};
-use crate::schedule::ThreadId;
 use crate::threads::touch;
 use crate::world::{started, wait};
-use gondwana_sim::Kind;
+use gondwana_sim::{Kind, ThreadId};
 use libc::c_int;
 
 /// A function that is called once.

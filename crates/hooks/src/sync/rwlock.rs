@@ -1,8 +1,7 @@
 use super::{current, objects};
-use crate::schedule::ThreadId;
 use crate::threads::touch;
 use crate::world::{give_way, started, wait};
-use gondwana_sim::{Kind, Time};
+use gondwana_sim::{Kind, ThreadId, Time};
 use libc::{c_int, pthread_rwlock_t, timespec};
 use std::collections::VecDeque;
 

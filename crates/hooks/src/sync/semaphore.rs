@@ -1,9 +1,8 @@
 use super::{current, objects};
-use crate::schedule::ThreadId;
 use crate::threads::touch;
 use crate::world::{give_way, started, wait};
 use gondwana_interpose::errno;
-use gondwana_sim::{Kind, Time};
+use gondwana_sim::{Kind, ThreadId, Time};
 use libc::{c_int, c_uint, sem_t, timespec};
 use std::collections::VecDeque;
 

@@ -1,11 +1,11 @@
 //! Which target thread runs next: on each processor one at a time, on the machine the processor with the least time.
 
-use gondwana_sim::Time;
+use crate::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 /// The number of a target thread, in the order of creation; `main` is 0.
-pub(crate) type ThreadId = usize;
+pub type ThreadId = usize;
 
 /// How long a thread may keep a processor that others wait for: 10 ms.
 const SLICE: Time = 10_000_000_000;
@@ -22,7 +22,7 @@ struct Processor {
 
 /// The threads that can run, and those that wait for a time.
 #[derive(Debug)]
-pub(crate) struct Schedule {
+pub struct Schedule {
     processors: Vec<Processor>,
     /// Each processor with a running thread, but the one that the host runs: time and number.
     ready: BinaryHeap<Reverse<(Time, usize)>>,
@@ -33,7 +33,7 @@ pub(crate) struct Schedule {
 
 /// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub enum Next {
     /// This thread runs on this processor from this time on.
     Run(ThreadId, usize, Time),
     /// This thread has waited long enough; somebody has to wake it.
@@ -44,7 +44,8 @@ pub(crate) enum Next {
 
 impl Schedule {
     /// Thread 0 runs on a processor.
-    pub(crate) fn new(processors: usize, first: usize) -> Self {
+    #[must_use]
+    pub fn new(processors: usize, first: usize) -> Self {
         let mut all: Vec<Processor> = (0..processors).map(|_| Processor::default()).collect();
         all[first].running = Some(0);
         all[first].slice_end = SLICE;
@@ -52,31 +53,39 @@ impl Schedule {
     }
 
     /// The processor that the host runs.
-    pub(crate) fn current(&self) -> usize {
+    #[inline]
+    #[must_use]
+    pub fn current(&self) -> usize {
         self.current
     }
 
     /// True if a thread of this processor runs or waits only for the processor.
-    pub(crate) fn can_run(&self, thread: ThreadId, processor: usize) -> bool {
+    #[inline]
+    #[must_use]
+    pub fn can_run(&self, thread: ThreadId, processor: usize) -> bool {
         let processor = &self.processors[processor];
         processor.running == Some(thread) || processor.waiting.contains(&thread)
     }
 
     /// The least time of the other processors, or the next deadline.
-    pub(crate) fn next_time(&self) -> Time {
+    #[inline]
+    #[must_use]
+    pub fn next_time(&self) -> Time {
         let ready = self.ready.peek().map_or(Time::MAX, |Reverse((time, _))| *time);
         let deadline = self.deadlines.first().map_or(Time::MAX, |(time, _)| *time);
         ready.min(deadline)
     }
 
     /// True if other threads wait for the current processor, and the present one has had its share.
-    pub(crate) fn shares(&self, now: Time) -> bool {
+    #[inline]
+    #[must_use]
+    pub fn shares(&self, now: Time) -> bool {
         let processor = &self.processors[self.current];
         !processor.waiting.is_empty() && now >= processor.slice_end
     }
 
     /// The current thread goes on later; with `give_way`, after those that wait for its processor.
-    pub(crate) fn leave(&mut self, now: Time, give_way: bool) {
+    pub fn leave(&mut self, now: Time, give_way: bool) {
         let processor = &mut self.processors[self.current];
         processor.time = now;
         if (give_way || now >= processor.slice_end)
@@ -89,7 +98,7 @@ impl Schedule {
     }
 
     /// The current thread waits, until a time at most if one is given, or has ended.
-    pub(crate) fn stop(&mut self, now: Time, deadline: Option<Time>) {
+    pub fn stop(&mut self, now: Time, deadline: Option<Time>) {
         let processor = &mut self.processors[self.current];
         processor.time = now;
         let stopped = processor.running.take();
@@ -104,7 +113,7 @@ impl Schedule {
     }
 
     /// A thread that waited, or is new, can run on a processor from a time on.
-    pub(crate) fn wake(&mut self, thread: ThreadId, number: usize, at: Time, deadline: Option<Time>) {
+    pub fn wake(&mut self, thread: ThreadId, number: usize, at: Time, deadline: Option<Time>) {
         if let Some(deadline) = deadline {
             self.deadlines.remove(&(deadline, thread));
         }
@@ -120,7 +129,7 @@ impl Schedule {
     }
 
     /// Chooses who runs now. The current thread has left or stopped.
-    pub(crate) fn next(&mut self) -> Next {
+    pub fn next(&mut self) -> Next {
         let ready = self.ready.peek().map_or(Time::MAX, |Reverse((time, _))| *time);
         if let Some(&(deadline, thread)) = self.deadlines.first()
             && deadline <= ready
