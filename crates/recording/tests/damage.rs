@@ -134,6 +134,7 @@ fn a_file_that_ends_early_has_what_came_before() {
 #[test]
 fn records_of_later_versions_are_passed_over() {
     let mut chunks = chunks();
+    let all = chunks.len() - 1;
     let mut later = chunks[5].clone();
     later[8..10].copy_from_slice(&4711_u16.to_le_bytes());
     let check = crc32fast::hash(&later[8..]);
@@ -141,7 +142,7 @@ fn records_of_later_versions_are_passed_over() {
     chunks.insert(3, later.clone());
     chunks.insert(1, later);
     let recording = read(&file(&chunks)[..]).unwrap();
-    assert_eq!((recording.unknown, recording.cut.as_ref(), count(&recording)), (2, None, 12));
+    assert_eq!((recording.unknown, recording.cut.as_ref(), count(&recording)), (2, None, all));
 }
 
 #[test]
@@ -258,7 +259,7 @@ proptest! {
         prop_assume!(at != FILE_HEADER.len() - 1);
         match read(&bytes[..]) {
             Err(_) => {}
-            Ok(recording) => prop_assert!(recording.cut.is_some() && count(&recording) < 12),
+            Ok(recording) => prop_assert!(recording.cut.is_some() && count(&recording) < chunks().len() - 1),
         }
     }
 
