@@ -68,6 +68,8 @@ pub struct Boot {
     pub control_fd: RawFd,
     /// A file in memory for the contents of the node's pages. The launcher holds it too, until the run is over.
     pub frames_fd: RawFd,
+    /// The file of the [thread memory](gondwana_memory::ThreadMemory) of the nodes of this computer.
+    pub threads_fd: RawFd,
     /// The node's end of an [`Exchange`](crate::Exchange), if it is to hand over its descriptors.
     pub exchange_fd: Option<RawFd>,
     /// The former values of the environment variables that the launcher has set, to be put back before the program
@@ -200,7 +202,9 @@ impl Boot {
             FabricBoot::Shm { fd } => fd,
             FabricBoot::Tcp { listener_fd, .. } => listener_fd,
         };
-        for fd in [self.control_fd, self.frames_fd, fabric].into_iter().chain(self.exchange_fd) {
+        for fd in
+            [self.control_fd, self.frames_fd, self.threads_fd, fabric].into_iter().chain(self.exchange_fd)
+        {
             // SAFETY: F_SETFD touches no memory.
             if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
                 return Err(io::Error::last_os_error());
@@ -247,7 +251,8 @@ mod tests {
             monitor: Some(Monitoring::default()),
             control_fd: 200,
             frames_fd: 203,
-            exchange_fd: Some(204),
+            threads_fd: 204,
+            exchange_fd: Some(205),
             hidden_env: vec![
                 ("LD_PRELOAD".to_owned(), None),
                 ("LD_BIND_NOW".to_owned(), Some(String::new())),

@@ -3,6 +3,7 @@
 use crate::probes::number_in;
 use gondwana_console::failure::Failure;
 use gondwana_console::rlimit::limit;
+use gondwana_memory::ThreadMemory;
 
 /// The least stack that a node needs before it has stacks of its own, in bytes.
 pub const LEAST_STACK: u64 = 256 << 10;
@@ -94,12 +95,12 @@ fn threads_of(status: &str, user: u32) -> Option<u64> {
     is_own.then(|| field("Threads:")?.parse().ok()).flatten()
 }
 
-/// Bytes of addresses that each node needs besides the span: for messages, for the streams of each node, and for the
-/// rest.
+/// Bytes of addresses that each node needs besides the span: for messages, for the streams and the threads of each
+/// node, and for the rest.
 pub fn beside_span(nodes: usize, messages: usize) -> u64 {
     const STREAMS: u64 = 64 << 20;
     const REST: u64 = 512 << 20;
-    nodes as u64 * STREAMS + messages as u64 + REST
+    nodes as u64 * (STREAMS + ThreadMemory::LEAST_PART) + messages as u64 + REST
 }
 
 /// Why a node cannot reserve this span and `beside` more bytes of addresses; `None` if it can.
@@ -109,7 +110,9 @@ pub fn lacks_addresses(span: u64, beside: u64) -> Option<String> {
 
 fn lacks(span: u64, beside: u64, limit: u64) -> Option<String> {
     // Two views, and tables with some bytes for each page.
-    let needed = span.saturating_mul(2).saturating_add(span / 64).saturating_add(beside);
+    let threads = ThreadMemory::most(1, span);
+    let needed =
+        span.saturating_mul(2).saturating_add(span / 64).saturating_add(threads).saturating_add(beside);
     (needed > limit).then(|| {
         format!(
             "the limit on addresses (ulimit -v) is {} MiB, and a node with a span of {} MiB needs {} MiB",
@@ -173,7 +176,7 @@ mod tests {
         assert_eq!(lacks(1 << 30, 1 << 30, u64::MAX), None);
         assert_eq!(lacks(1 << 30, 1 << 30, 4 << 30), None);
         let why = lacks(1 << 30, 1 << 30, 3 << 30).unwrap();
-        assert!(why.contains("3072 MiB") && why.contains("3088 MiB"), "{why}");
+        assert!(why.contains("3072 MiB") && why.contains("3152 MiB"), "{why}");
         assert_eq!(lacks(u64::MAX, u64::MAX, u64::MAX), None);
     }
 }

@@ -15,6 +15,7 @@ mod peer;
 mod remote;
 mod resident;
 mod sparse_words;
+mod thread_memory;
 mod twins;
 
 pub use access::{Mechanism, Missing, probe_userfaultfd};
@@ -30,3 +31,4 @@ pub use remote::{
     Capabilities, RemoteMemory, SharedWords, TableLayout, Withdrawal, claim, complete_claim, post_notice,
 };
 pub use sparse_words::SparseWords;
+pub use thread_memory::ThreadMemory;

@@ -4,8 +4,7 @@ use crate::MemoryError;
 use crate::geometry::PAGE_SIZE;
 use gondwana_racing::RacingBytes;
 use std::marker::PhantomData;
-use std::os::fd::AsRawFd;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 /// Maps `bytes` of a memfd from `offset` on, shared, at exactly `base`, where nothing is mapped yet.
 pub(crate) fn map_at(
@@ -33,6 +32,12 @@ pub(crate) fn map_copy(
     offset: usize,
 ) -> Result<(), MemoryError> {
     map(base, bytes, file, offset, libc::MAP_PRIVATE | libc::MAP_FIXED)
+}
+
+/// Keeps addresses free, where nothing is mapped yet. Nobody can access them.
+pub(crate) fn reserve(base: usize, bytes: usize) -> Result<(), MemoryError> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    map_file(libc::PROT_NONE, base, bytes, -1, 0, flags)
 }
 
 /// Like [`map_at`], from the beginning of the file, for reading.
@@ -79,7 +84,17 @@ fn map_with(
     offset: usize,
     how: i32,
 ) -> Result<(), MemoryError> {
-    let (flags, file) = (libc::MAP_NORESERVE | how, file.as_raw_fd());
+    map_file(allowed, base, bytes, file.as_raw_fd(), offset, libc::MAP_NORESERVE | how)
+}
+
+fn map_file(
+    allowed: i32,
+    base: usize,
+    bytes: usize,
+    file: RawFd,
+    offset: usize,
+    flags: i32,
+) -> Result<(), MemoryError> {
     // By system call: in the preloaded library, the function of that name is the program's.
     // SAFETY: with MAP_FIXED_NOREPLACE the kernel refuses to touch existing mappings; with MAP_FIXED the caller
     // of `map_over` has promised that the range may be replaced.

@@ -1,8 +1,10 @@
 //! A copy of this process made by `fork`.
 
+use crate::signal_mask::SignalMask;
 use crate::{CURRENT, Node};
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -21,15 +23,16 @@ impl Node {
 
     /// Makes a child process by `fork`. What was shared becomes the child's private copy of this node's memory,
     /// and the child is no node any more; most often it runs another program next. The parent waits for the
-    /// copy to be complete.
+    /// copy to be complete. `own` is the part of the [thread memory](Node::thread_memory) that the calling thread has, if
+    /// it has any.
     ///
     /// # Errors
     /// `EAGAIN` if the two cannot be told of each other, or what `fork` gives (as its result).
-    pub fn fork(&'static self, fork: impl FnOnce() -> i32 + 'static) -> Result<i32, i32> {
-        self.privately(move || self.fork_here(fork))
+    pub fn fork(&'static self, own: Range<usize>, fork: impl FnOnce() -> i32 + 'static) -> Result<i32, i32> {
+        self.privately(move || self.fork_here(&own, fork))
     }
 
-    fn fork_here(&'static self, fork: impl FnOnce() -> i32) -> Result<i32, i32> {
+    fn fork_here(&'static self, own: &Range<usize>, fork: impl FnOnce() -> i32) -> Result<i32, i32> {
         let mut ends = [0; 2];
         // SAFETY: the kernel writes two descriptors, which nobody else owns.
         let (reading, writing) = unsafe {
@@ -40,16 +43,32 @@ impl Node {
         };
         // Held across the fork: the child must find the machines at rest.
         let mut core = self.core();
+        let blocked = SignalMask::block_all();
+        if let Err(error) = self.thread_memory.begin_fork(own) {
+            crate::fatal(&format!("copying a thread's memory for a child process: {error}"));
+        }
         let child = fork();
         if child == 0 {
-            if let Err(error) = core.env.pages.become_private() {
+            let copied =
+                core.env.pages.become_private().and_then(|()| self.thread_memory.end_fork_in_child(own));
+            if let Err(error) = copied {
                 crate::fatal(&format!("copying shared memory for a child process: {error}"));
             }
+            blocked.set();
             FORMER.store(CURRENT.load(Ordering::Acquire), Ordering::Release);
             CURRENT.store(std::ptr::null_mut(), Ordering::Release);
             std::mem::forget(core);
             return Ok(0);
         }
+        let here = &raw const child as usize;
+        // A thread that runs on this very memory keeps the copy: other nodes have no thread yet that could see the difference.
+        if !own.contains(&here) {
+            // SAFETY: signals are blocked, and the stack is elsewhere.
+            if let Err(error) = unsafe { self.thread_memory.end_fork_in_parent(own) } {
+                crate::fatal(&format!("a thread's memory after a fork: {error}"));
+            }
+        }
+        blocked.set();
         drop(writing);
         if child > 0 {
             // Ends when the child has closed its end, by finishing its copy or by dying.

@@ -3,7 +3,7 @@
 use crate::Hooks;
 use gondwana_coherence::{Layout, Page};
 use gondwana_control::{Boot, Consistency, FabricBoot, machine};
-use gondwana_memory::Geometry;
+use gondwana_memory::{Geometry, ThreadMemory};
 use gondwana_topology::{Machine, NodeId};
 
 /// What a node knows from its start.
@@ -13,6 +13,7 @@ pub struct Setup {
     pub(crate) hooks: Hooks,
     pub(crate) geometry: Geometry,
     pub(crate) layout: Layout,
+    pub(crate) thread_memory: ThreadMemory,
     /// Bytes of stack that a thread gets unless it asks otherwise.
     pub(crate) stack_bytes: usize,
 }
@@ -66,6 +67,19 @@ impl Setup {
     #[must_use]
     pub fn is_shared(&self, address: usize) -> bool {
         self.geometry.page_of(address).is_some()
+    }
+
+    /// True if the address means the same on all nodes: it is shared, or in the memory of a thread.
+    #[inline]
+    #[must_use]
+    pub fn is_common(&self, address: usize) -> bool {
+        self.is_shared(address) || self.thread_memory.node_of(address).is_some()
+    }
+
+    /// The memory of the threads of all nodes.
+    #[must_use]
+    pub fn thread_memory(&self) -> &ThreadMemory {
+        &self.thread_memory
     }
 
     /// The node that manages the object at an address: the manager of its page.

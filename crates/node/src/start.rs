@@ -23,7 +23,7 @@ use gondwana_control::{Boot, Control, Exchange, FabricBoot};
 use gondwana_elf::{data_segments, loaded};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
 use gondwana_memory::heap::{Heap, Layout as HeapLayout};
-use gondwana_memory::{Access, MemoryError, PAGE_SIZE, Pages, SPAN_BASE, Segment};
+use gondwana_memory::{Access, MemoryError, PAGE_SIZE, Pages, SPAN_BASE, Segment, ThreadMemory};
 use gondwana_page::{PAGE_BITS, to_usize};
 use gondwana_rset::{PlacementError, RSet, ThreadPlan};
 use gondwana_topology::NodeId;
@@ -126,6 +126,10 @@ impl Node {
         // SAFETY: the caller promised that nobody else is running; the segments are this process's.
         let mut pages =
             unsafe { Pages::new(span_pages, &data_segments(own), me == NodeId(0), boot.mechanism, frames)? };
+        // SAFETY: as above.
+        let threads = unsafe { OwnedFd::from_raw_fd(boot.threads_fd) };
+        let together = matches!(boot.fabric, FabricBoot::Shm { .. });
+        let thread_memory = ThreadMemory::map(boot.node, boot.nodes, boot.span, threads, together)?;
         let geometry = pages.geometry().clone();
         let first_data = Page(span_pages);
         let data_pages = geometry.pages() - span_pages;
@@ -198,7 +202,7 @@ impl Node {
             monitor: Monitor::default(),
             times: clock::Times::new(boot.stats),
             notes: Notes::default(),
-            setup: Setup { me, boot, hooks, geometry, layout, stack_bytes: stack_limit() },
+            setup: Setup { me, boot, hooks, geometry, layout, thread_memory, stack_bytes: stack_limit() },
         }));
         CURRENT.store(node, Ordering::Release);
         Ok(node)

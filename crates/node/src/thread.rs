@@ -1,15 +1,18 @@
 //! One thread of the program, or of a library, as this node sees it.
 
-use crate::Node;
 use crate::monitor::Stacks;
 use crate::per_thread::{SIGNAL_INFO_WORDS, SignalInfo, per_thread};
 use crate::signal_mask::SignalMask;
 use crate::wait_slots::WaitSlot;
+use crate::{Node, native_stack};
 use gondwana_memory::heap::Cache;
 use gondwana_prefetch::Predictor;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
+
+/// Bytes of stack that functions of a thread of the runtime itself have.
+const NATIVE_STACK: usize = 1 << 20;
 
 /// What the node keeps for the calling thread.
 pub struct Thread {
@@ -180,17 +183,20 @@ impl Thread {
         per_thread().starts_native.set(true);
         // The thread is not to block them itself: a signal could come to it before.
         let blocked = SignalMask::block_all();
-        let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            crate::inject::at(name);
-            let note = |begins| {
-                if let Some(node) = Node::current() {
-                    node.notes.native(begins);
-                }
-            };
-            note(true);
-            run();
-            note(false);
-        });
+        let started = std::thread::Builder::new()
+            .name(name.to_owned())
+            .stack_size(native_stack(NATIVE_STACK))
+            .spawn(move || {
+                crate::inject::at(name);
+                let note = |begins| {
+                    if let Some(node) = Node::current() {
+                        node.notes.native(begins);
+                    }
+                };
+                note(true);
+                run();
+                note(false);
+            });
         blocked.set();
         per_thread().starts_native.set(false);
         started.map(|_| ())

@@ -9,6 +9,7 @@ mod handler_stack;
 mod io;
 mod library;
 mod locked;
+mod main_thread;
 mod map;
 mod next_function;
 mod numbers;
@@ -25,6 +26,7 @@ mod signals;
 mod span_stack;
 mod stack;
 mod start;
+mod thread_memory;
 
 use gondwana_interpose::errno;
 

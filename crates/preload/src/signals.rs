@@ -3,7 +3,7 @@
 use crate::numbers::many;
 use crate::private_stack::uninterrupted;
 use crate::pthread::cancel::at_point_if;
-use crate::{handler_stack, locked, private_stack};
+use crate::{handler_stack, locked, main_thread, private_stack, thread_memory};
 use gondwana_locks::lock;
 use gondwana_node::{Node, ProcessChange, Thread};
 use gondwana_page::to_usize;
@@ -87,8 +87,10 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     let from_kernel = code > 0 && code != libc::SI_KERNEL;
     let resolved = from_kernel
         && signal != libc::SIGTRAP
-        && Node::current()
-            .is_some_and(|node| node.is_shared(address) && node.fault(address, write, at, signal));
+        && Node::current().is_some_and(|node| {
+            node.is_shared(address) && node.fault(address, write, at, signal)
+                || thread_memory::fault(node, address)
+        });
     if !resolved {
         // SAFETY: forwards what the kernel passed.
         unsafe { deliver(signal, info, context, address, at) };
@@ -178,6 +180,10 @@ fn die_by(signal: c_int) {
 /// The handler of all other signals that the program handles. A handler that interrupted the runtime is deferred
 /// until the thread leaves it, because it may access shared memory.
 unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: passes on what the kernel passed.
+    if unsafe { main_thread::gets(signal, info) } {
+        return;
+    }
     if Thread::inside_runtime() {
         // SAFETY: passes on what the kernel passed.
         unsafe { Thread::postpone_signal(signal, info, context.cast()) };

@@ -4,8 +4,8 @@ use crate::io::{descriptors, stream_memory, streams_elsewhere, streams_for_other
 use crate::numbers::many;
 use crate::stack::on_stack;
 use crate::{
-    alloc, api, constructors, exit, library, locked, map, openmp, plt_stubs, private_stack, process, pthread,
-    random, report, signals, span_stack,
+    alloc, api, constructors, exit, library, locked, main_thread, map, openmp, plt_stubs, private_stack,
+    process, pthread, random, report, signals, span_stack,
 };
 use gondwana_control::{Boot, Control, Report};
 use gondwana_node::{Caller, Hooks, Node, ProcessChange, Thread};
@@ -130,7 +130,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
             LOADER_FINI.store(fini as usize, Ordering::Relaxed);
         }
         start.loader_fini = Some(last_fini);
-        start_main(node, start)
+        main_thread::run(node, move || start_main(node, start))
     } else {
         start.main = serve;
         start.init = Some(no_constructors);
@@ -186,7 +186,7 @@ fn apply(change: &ProcessChange) -> c_int {
 }
 
 /// Node 0 runs the program: constructors and `main` on a stack in the span.
-fn start_main(node: &'static Node, mut start: Start) -> c_int {
+fn start_main(node: &'static Node, mut start: Start) {
     let Some(stack) = span_stack::take(node, node.default_stack()) else {
         report::fatal("the span has no room for main's stack; give a larger --span");
     };

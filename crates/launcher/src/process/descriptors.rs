@@ -8,8 +8,9 @@ use gondwana_console::failure::Failure;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// How many descriptors a node inherits at most: control channel, description, fabric, frames, exchange.
-pub const COUNT: usize = 5;
+/// How many descriptors a node inherits at most: control channel, description, fabric, frames, thread memory,
+/// exchange.
+pub const COUNT: usize = 6;
 
 /// The first number, if the limit on open files allows it.
 const PREFERRED: RawFd = 200;
@@ -46,6 +47,11 @@ impl Reserved {
         Ok(Self { first, _placeholders: placeholders })
     }
 
+    /// All numbers, in the order in which a node's descriptors are given.
+    pub fn all(&self) -> [RawFd; COUNT] {
+        [self.control(), self.boot(), self.fabric(), self.frames(), self.threads(), self.exchange()]
+    }
+
     /// The number of the control channel.
     pub fn control(&self) -> RawFd {
         self.first
@@ -66,9 +72,14 @@ impl Reserved {
         self.first + 3
     }
 
+    /// The number of the file with the memory of threads.
+    pub fn threads(&self) -> RawFd {
+        self.first + 4
+    }
+
     /// The number of the channel over which descriptors are handed over.
     pub fn exchange(&self) -> RawFd {
-        self.first + 4
+        self.first + 5
     }
 }
 

@@ -12,7 +12,7 @@ use gondwana_console::failure::Failure;
 use gondwana_console::rlimit::explained;
 use gondwana_control::{BOOT_VARIABLE, Boot, Control, Exchange, FabricBoot, MOMENT, News, Order, Report};
 use gondwana_host::{Ended, OutOfMemory};
-use gondwana_memory::empty_frames;
+use gondwana_memory::{ThreadMemory, empty_frames};
 use gondwana_recording::chunks;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -44,6 +44,8 @@ struct NodeProcess {
 pub struct LocalNodes {
     signals: Signals,
     reserved: Reserved,
+    /// The file of the thread memory of all of them, once there is one.
+    threads: Option<OwnedFd>,
     nodes: Vec<NodeProcess>,
     ready: VecDeque<Event>,
     watched: Option<RawFd>,
@@ -69,7 +71,19 @@ impl LocalNodes {
         let (nodes, ready, buffer) = (vec![], VecDeque::new(), vec![]);
         let (handed, stops, memory) = (Collection::default(), Stops::default(), Ended::watch());
         let lookers = Lookers::new().map_err(|error| Failure::system("looking at nodes", &error))?;
-        Ok(Self { signals, reserved, nodes, ready, watched: None, handed, stops, lookers, buffer, memory })
+        Ok(Self {
+            signals,
+            reserved,
+            threads: None,
+            nodes,
+            ready,
+            watched: None,
+            handed,
+            stops,
+            lookers,
+            buffer,
+            memory,
+        })
     }
 
     /// Starts the program without the runtime library: one node needs no coherence.
@@ -107,6 +121,7 @@ impl LocalNodes {
         let variables = self.variables(image, library)?;
         boot.control_fd = self.reserved.control();
         boot.frames_fd = self.reserved.frames();
+        boot.threads_fd = self.reserved.threads();
         boot.hidden_env = hidden(image)?;
         match &mut boot.fabric {
             FabricBoot::Shm { fd } | FabricBoot::Tcp { listener_fd: fd, .. } => *fd = self.reserved.fabric(),
@@ -116,11 +131,18 @@ impl LocalNodes {
         boot.exchange_fd = exchange.is_some().then(|| self.reserved.exchange());
         let memfd = boot.to_memfd().map_err(failed)?;
         let frames = empty_frames().map_err(|error| cannot_start(number, &error))?;
+        let threads = match &mut self.threads {
+            Some(threads) => threads,
+            none => none.insert(
+                ThreadMemory::file(boot.nodes, boot.span).map_err(|error| cannot_start(number, &error))?,
+            ),
+        };
         let sources: [Option<RawFd>; COUNT] = [
             Some(theirs.as_raw_fd()),
             Some(memfd.as_raw_fd()),
             Some(fabric.as_raw_fd()),
             Some(frames.as_raw_fd()),
+            Some(threads.as_raw_fd()),
             exchange.as_ref().map(|(_, theirs)| theirs.as_raw_fd()),
         ];
         let setup = Setup {

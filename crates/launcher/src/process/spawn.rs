@@ -97,8 +97,8 @@ impl Vectors {
 pub struct Setup<'a> {
     /// Signals that the program finds blocked.
     pub mask: libc::sigset_t,
-    /// The control channel, description, fabric, frames and exchange, as far as they exist, and their numbers in the
-    /// node.
+    /// The control channel, description, fabric, frames, thread memory and exchange, as far as they exist, and their
+    /// numbers in the node.
     pub inherited: Option<(&'a Reserved, [Option<RawFd>; COUNT])>,
     /// Standard input, output and error; `None` is the launcher's own.
     pub streams: [Option<OwnedFd>; 3],
@@ -222,14 +222,7 @@ unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t, likelihood: &str) -> R
             // Addresses must be the same on all nodes. The launcher has checked that this works, or that the computer
             // does not randomise.
             fix_addresses();
-            let targets = [
-                reserved.control(),
-                reserved.boot(),
-                reserved.fabric(),
-                reserved.frames(),
-                reserved.exchange(),
-            ];
-            for (source, target) in sources.iter().zip(targets) {
+            for (source, target) in sources.iter().zip(reserved.all()) {
                 if let Some(source) = *source {
                     check(libc::dup2(source, target))?;
                 }

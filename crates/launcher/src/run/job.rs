@@ -165,6 +165,7 @@ impl Job<'_> {
             monitor: self.monitoring.clone(),
             control_fd: -1,
             frames_fd: -1,
+            threads_fd: -1,
             exchange_fd: None,
             hidden_env: vec![],
         })

@@ -2,6 +2,7 @@
 
 use super::{Buffer, descriptors};
 use crate::process::{identity, kill};
+use crate::thread_memory;
 use gondwana_node::Node;
 use libc::{c_char, c_int, c_long, c_ulong, c_void, pid_t, ssize_t, timespec};
 
@@ -55,7 +56,7 @@ pub(super) unsafe extern "C" fn syscall(
 ) -> c_long {
     if let Some(node) = Node::current()
         && number == libc::SYS_futex
-        && node.is_shared(a)
+        && node.is_common(a)
     {
         // SAFETY: the fourth argument of a waiting futex call is null or a valid time.
         let time = unsafe { (d as *const timespec).as_ref() };
@@ -117,7 +118,8 @@ pub(super) unsafe extern "C" fn fork() -> pid_t {
             return -1;
         }
         // SAFETY: forwards the call.
-        let forked = node.fork(|| unsafe { crate::real!(fork: fn() -> pid_t)() });
+        let forked =
+            node.fork(thread_memory::of_caller(node), || unsafe { crate::real!(fork: fn() -> pid_t)() });
         if forked == Ok(0) {
             descriptors::restore();
             crate::random::restore();

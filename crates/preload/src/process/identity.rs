@@ -1,10 +1,12 @@
-//! The numbers of the process and its threads: the process is that of node 0.
+//! The numbers of the process and its threads: the process is that of node 0, and its number is that of the thread that runs `main`,
+//! too.
 //!
 //! On one computer, threads have the kernel's numbers, which differ anyway. Elsewhere the number of a thread of another node
 //! than node 0 has that node in its upper bits.
 
 use super::common;
-use super::memory::{PARENT, PROCESS, word};
+use super::memory::{MAIN, PARENT, PROCESS, word};
+use crate::main_thread;
 use gondwana_node::Node;
 use libc::pid_t;
 use std::sync::atomic::Ordering;
@@ -26,6 +28,9 @@ pub(crate) fn process() -> pid_t {
 /// The number of the calling thread.
 pub(crate) fn thread() -> pid_t {
     let thread = gondwana_sys::thread();
+    if main_thread::number() == Some(thread) {
+        return process();
+    }
     match common() {
         Some(node) if !node.is_on_one_computer() => i32::from(node.number().0) << KERNEL_BITS | thread,
         _ => thread,
@@ -43,6 +48,8 @@ pub(crate) enum Place {
 
 /// Where the thread or process of a number is. Numbers that are none of the run are the kernel's.
 pub(crate) fn place(node: &Node, number: pid_t) -> Place {
+    let main = common_number(MAIN).filter(|_| number == process());
+    let number = main.unwrap_or(number);
     if node.is_on_one_computer() {
         Place::Here(number)
     } else {

@@ -24,9 +24,11 @@ pub(super) const END: usize = BASE + BYTES;
 /// The word with the address behind the last text.
 const END_OF_TEXTS: usize = BASE;
 
-/// The words with the numbers of the program's process and of its parent.
+/// The words with the numbers of the program's process, of its parent, and of the thread that runs `main`, the last one as the kernel
+/// knows it.
 pub(super) const PROCESS: usize = BASE + 8;
 pub(super) const PARENT: usize = BASE + 16;
+pub(super) const MAIN: usize = BASE + 24;
 
 /// Where the list of the environment is, and the most entries that it has, with the null at its end.
 pub(super) const LIST: usize = BASE + 4096;
@@ -113,11 +115,12 @@ pub(super) fn bytes_of(words: &[usize]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// Texts up to this address are written.
+/// Texts up to this address are written. Called by the thread that runs `main`.
 pub(super) fn begin(node: &'static Node, end_of_texts: usize) {
     let parent = gondwana_sys::parent().cast_unsigned() as usize;
     let process = gondwana_sys::process().cast_unsigned() as usize;
-    write(node, END_OF_TEXTS, &bytes_of(&[end_of_texts, process, parent]));
+    let main = gondwana_sys::thread().cast_unsigned() as usize;
+    write(node, END_OF_TEXTS, &bytes_of(&[end_of_texts, process, parent, main]));
 }
 
 /// The address of a text, which ends with a null: of a new one, or of one that this node has written before. `None` if there

@@ -1,7 +1,8 @@
 //! `pthread_*`, `sem_*` and the C++ runtime's guards.
 //!
-//! An object in shared memory is identified by its address, and its state is in the runtime; the program's memory
-//! holds only the initialisation data. Objects elsewhere, such as those of a runtime library, stay the C library's.
+//! An object in memory whose addresses mean the same on all nodes is identified by its address, and its state is in the runtime;
+//! the program's memory holds only the initialisation data. Objects elsewhere, such as those of a runtime library, stay the C
+//! library's.
 
 mod barrier;
 pub(crate) mod cancel;
@@ -20,16 +21,16 @@ mod thread;
 pub(crate) use cond::futex;
 pub(crate) use identity::{kill_here, native_self};
 pub(crate) use robust::expect as expect_robust_mutexes;
-pub(crate) use thread::{foreign_ends, spec, start as start_thread};
+pub(crate) use thread::{foreign_ends, spec, start as start_thread, start_in};
 
 use gondwana_node::Node;
 use libc::{c_int, clockid_t, timespec};
 use std::time::{Duration, Instant};
 
-/// The node, if the object at this address is shared.
+/// The node, if threads of other nodes can name the object at this address.
 #[inline]
 fn sharing<T>(object: *const T) -> Option<&'static Node> {
-    Node::current().filter(|node| node.is_shared(object as usize))
+    Node::current().filter(|node| node.is_common(object as usize))
 }
 
 /// The C library's convention: 0 or an error number.

@@ -3,22 +3,19 @@
 use super::{cancel, code, deadline, key, robust};
 use crate::span_stack;
 use crate::stack::on_stack;
-use crate::{handler_stack, signals};
+use crate::{handler_stack, signals, thread_memory};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Node, Thread, ThreadSpec};
 use gondwana_page::to_usize;
 use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_t, timespec};
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::OnceLock;
-
-/// The size of the private stack on which a thread starts and ends: the C library runs little there (its own start
-/// and end, destructors of thread-local objects).
-const PRIVATE_STACK: usize = 256 * 1024;
 
 /// The least and the default size of a stack in the span.
 const LEAST_STACK: usize = 64 * 1024;
 
-type Routine = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+pub(crate) type Routine = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
 unsafe extern "C" {
     fn pthread_attr_getdetachstate(attributes: *const pthread_attr_t, state: *mut c_int) -> c_int;
@@ -31,7 +28,7 @@ static LAST: OnceLock<libc::pthread_key_t> = OnceLock::new();
 struct Start {
     node: &'static Node,
     spec: ThreadSpec,
-    stack: std::ops::Range<usize>,
+    stack: Range<usize>,
 }
 
 fn real_create(
@@ -101,20 +98,13 @@ pub(crate) unsafe fn spec(attributes: *const pthread_attr_t, function: usize, ar
 /// # Errors
 /// An error number, as from `pthread_create`.
 pub(crate) fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
-    let stack = span_stack::take(node, to_usize(spec.stack)).ok_or(libc::EAGAIN)?;
-    let start = Box::into_raw(Box::new(Start { node, spec, stack }));
-    let create = move || {
-        let mut attributes = MaybeUninit::<pthread_attr_t>::uninit();
-        let mut thread = 0;
-        // SAFETY: the attributes are initialised before use; the new thread owns `start`.
-        let result = unsafe {
-            libc::pthread_attr_init(attributes.as_mut_ptr());
-            libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), PRIVATE_STACK);
-            libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
-            real_create(&mut thread, attributes.as_ptr(), begin, start.cast())
-        };
-        if result == 0 { Ok(thread) } else { Err(result) }
+    let memory = thread_memory::take(node).ok_or(libc::EAGAIN)?;
+    let Some(stack) = span_stack::take(node, to_usize(spec.stack)) else {
+        thread_memory::give_back(&memory);
+        return Err(libc::EAGAIN);
     };
+    let start = Box::into_raw(Box::new(Start { node, spec, stack }));
+    let create = || start_in(&memory, begin, start.cast());
     // A signal waits until the new thread runs on the stack that handlers may use.
     let blocked = signals::blocked();
     signals::block_only(signals::ALL_BUT_FAULTS);
@@ -124,7 +114,26 @@ pub(crate) fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
         // SAFETY: no thread was started, so the box is still ours.
         let start = unsafe { Box::from_raw(start) };
         span_stack::give_back(node, &start.stack);
+        thread_memory::give_back(&memory);
     })
+}
+
+/// Starts a thread of the C library in memory from [`thread_memory::take`], which it owns with the argument. Gives the C library's name
+/// for it.
+///
+/// # Errors
+/// The error number of `pthread_create`.
+pub(crate) fn start_in(memory: &Range<usize>, routine: Routine, argument: *mut c_void) -> Result<u64, c_int> {
+    let mut attributes = MaybeUninit::<pthread_attr_t>::uninit();
+    let mut thread = 0;
+    // SAFETY: the attributes are initialised before use.
+    let result = unsafe {
+        libc::pthread_attr_init(attributes.as_mut_ptr());
+        libc::pthread_attr_setstack(attributes.as_mut_ptr(), memory.start as *mut c_void, memory.len());
+        libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
+        real_create(&mut thread, attributes.as_ptr(), routine, argument)
+    };
+    if result == 0 { Ok(thread) } else { Err(result) }
 }
 
 unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
@@ -193,6 +202,7 @@ unsafe extern "C" fn end(node: *mut c_void) {
     if !stack.is_empty() {
         span_stack::give_back(node, &stack);
     }
+    thread_memory::end_thread(node);
 }
 
 /// # Safety

@@ -1,0 +1,110 @@
+//! The thread that runs `main` is none that the kernel starts a process with, but one of the C library's, like all other threads of the
+//! program: only so are its thread-local variables in the run's [thread memory](crate::thread_memory), where other nodes reach them. The
+//! process's first thread waits for ever.
+//!
+//! What tells a process's first thread from others goes to this one: its number is the process's, signals to the process come to it
+//! first, and its name is that of the process.
+
+use crate::numbers::many;
+use crate::pthread::start_in;
+use crate::{handler_stack, report, thread_memory};
+use gondwana_elf::loaded;
+use gondwana_node::Node;
+use libc::{c_int, c_void, pid_t, siginfo_t};
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// The kernel's number of the thread; 0 where it has not begun, and on other nodes than node 0.
+static NUMBER: AtomicI32 = AtomicI32::new(0);
+
+/// What the thread begins with.
+struct Beginning<F> {
+    run: F,
+    /// The thread-local variables of the process's first thread: where those of each object are.
+    first: Vec<Range<usize>>,
+}
+
+/// Runs a function, which does not return, on the new thread. The calling one is the process's first.
+pub(crate) fn run<F: FnOnce()>(node: &Node, run: F) -> ! {
+    let Some(memory) = thread_memory::take(node) else {
+        report::fatal("there is no room for the thread of main; give a larger --span");
+    };
+    let beginning = Box::into_raw(Box::new(Beginning { run, first: thread_locals() }));
+    if let Err(error) = start_in(&memory, begin::<F>, beginning.cast()) {
+        let why = std::io::Error::from_raw_os_error(error);
+        report::fatal(&format!("the thread of main cannot be started: {why}"));
+    }
+    let all = u64::MAX;
+    // By system call, without the C library's variables for this thread: the new one has them now.
+    // SAFETY: changes only which signals come here; then nothing wakes this thread.
+    unsafe {
+        let none = std::ptr::null_mut::<u64>();
+        gondwana_sys::syscall!(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const all,
+            none,
+            size_of::<u64>()
+        );
+        loop {
+            gondwana_sys::syscall!(libc::SYS_pause);
+        }
+    }
+}
+
+unsafe extern "C" fn begin<F: FnOnce()>(beginning: *mut c_void) -> *mut c_void {
+    // SAFETY: `run` made this box for us.
+    let Beginning { run, first } = *unsafe { Box::from_raw(beginning.cast::<Beginning<F>>()) };
+    for (from, to) in first.iter().zip(thread_locals()) {
+        // Initialisers of the language runtimes have written to the variables of the process's first thread.
+        // SAFETY: the same object's variables, for two threads. The first thread waits, and nothing here has used these.
+        unsafe { std::ptr::copy_nonoverlapping(from.start as *const u8, to.start as *mut u8, to.len()) };
+    }
+    NUMBER.store(gondwana_sys::thread(), Ordering::Relaxed);
+    handler_stack::begin_thread();
+    run();
+    std::ptr::null_mut()
+}
+
+/// Where the calling thread's variables of each object are, but those of this library.
+fn thread_locals() -> Vec<Range<usize>> {
+    let mut found = vec![];
+    loaded::visit(|object| {
+        if !object.holds(thread_locals as *const () as usize) {
+            found.push(object.thread_locals());
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    found
+}
+
+/// The kernel's number of the thread that runs `main`, if that is on this node.
+pub(crate) fn number() -> Option<pid_t> {
+    Some(NUMBER.load(Ordering::Relaxed)).filter(|&number| number != 0)
+}
+
+/// Passes a signal on to the thread of `main`, as the kernel would have done. False if it is for the calling thread: it was sent to a
+/// thread, or `main` blocks it.
+///
+/// # Safety
+/// The description is what the kernel passed to a handler of the signal.
+pub(crate) unsafe fn gets(signal: c_int, info: *mut siginfo_t) -> bool {
+    let Some(main) = number().filter(|&main| main != gondwana_sys::thread()) else { return false };
+    // SAFETY: the caller's promise.
+    let code = unsafe { (*info).si_code };
+    let of_instruction =
+        [libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS].contains(&signal) && code > 0;
+    if of_instruction || matches!(code, libc::SI_TKILL | libc::SI_TIMER) || blocks(main, signal) {
+        return false;
+    }
+    let process = gondwana_sys::process();
+    // SAFETY: the kernel reads the description.
+    unsafe { gondwana_sys::syscall!(libc::SYS_rt_tgsigqueueinfo, process, main, signal, info) == 0 }
+}
+
+/// True if a thread of this process blocks a signal.
+fn blocks(thread: pid_t, signal: c_int) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap_or_default();
+    let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap_or("0");
+    u64::from_str_radix(blocked.trim(), 16).is_ok_and(|blocked| blocked >> (many(signal) - 1) & 1 == 1)
+}
