@@ -14,6 +14,7 @@ mod pages;
 mod peer;
 mod remote;
 mod resident;
+mod rseq;
 mod sparse_words;
 mod thread_memory;
 mod twins;

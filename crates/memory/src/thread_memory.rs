@@ -9,10 +9,11 @@ use crate::MemoryError;
 use crate::geometry::PAGE_SIZE;
 use crate::mapping::{map_at, map_copy, map_over, reserve};
 use crate::memfd::{memfd, set_length};
+use crate::rseq;
 use gondwana_page::to_usize;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Where the part of node 0 begins: behind the longest span.
 const THREADS_BASE: usize = 0x2000_0000_0000;
@@ -32,6 +33,9 @@ pub struct ThreadMemory {
     me: usize,
     /// Whether the parts of other nodes are mapped here.
     together: bool,
+    /// This node's part again, without what the C library or the program protects, for accesses on behalf of other nodes; 0 if they have it
+    /// mapped themselves.
+    view: usize,
 }
 
 impl ThreadMemory {
@@ -45,10 +49,10 @@ impl ThreadMemory {
         (span / OF_SPAN / u64::from(nodes)).clamp(Self::LEAST_PART, MOST_PART) / page * page
     }
 
-    /// At most so many bytes of addresses are all parts together.
+    /// At most so many bytes of addresses does a node use, with a span that is large enough for more than the least length of each part.
     #[must_use]
-    pub fn most(nodes: usize, span: u64) -> u64 {
-        (span / OF_SPAN).max(nodes as u64 * Self::LEAST_PART)
+    pub fn most(span: u64) -> u64 {
+        2 * (span / OF_SPAN)
     }
 
     /// A file for the parts of all nodes. No page of it is in use.
@@ -67,12 +71,13 @@ impl ThreadMemory {
     /// # Errors
     /// If addresses are taken or the kernel refuses.
     pub fn map(me: u16, nodes: u16, span: u64, file: OwnedFd, together: bool) -> Result<Self, MemoryError> {
-        let memory = Self {
+        let mut memory = Self {
             file,
             part: to_usize(Self::part(nodes, span)),
             nodes: usize::from(nodes),
             me: usize::from(me),
             together,
+            view: 0,
         };
         let all = memory.all();
         if together {
@@ -82,6 +87,8 @@ impl ThreadMemory {
             reserve(all.start, all.len())?;
             // SAFETY: nobody uses the addresses, which have just been reserved.
             unsafe { map_over(own.start, own.len(), memory.file.as_fd(), own.start - THREADS_BASE)? };
+            memory.view = all.end;
+            map_at(memory.view, own.len(), memory.file.as_fd(), own.start - THREADS_BASE)?;
         }
         Ok(memory)
     }
@@ -107,12 +114,29 @@ impl ThreadMemory {
         (offset < self.nodes * self.part).then(|| offset / self.part)
     }
 
+    /// The other node in whose part an address is, if that is not mapped here.
+    #[must_use]
+    pub fn out_of_reach(&self, address: usize) -> Option<usize> {
+        self.node_of(address).filter(|&node| !self.together && node != self.me)
+    }
+
+    /// A word of this node's part, for another node that has not mapped it.
+    #[must_use]
+    pub fn word(&self, address: usize) -> Option<&AtomicU64> {
+        let own = self.own();
+        let is_word = own.contains(&address) && address.is_multiple_of(size_of::<u64>()) && self.view != 0;
+        // SAFETY: mapped as long as the process, and aligned; threads of this node may change it at any time, as those of other processes
+        // change atomic words.
+        is_word.then(|| unsafe { AtomicU64::from_ptr((self.view + (address - own.start)) as *mut u64) })
+    }
+
     /// Before a `fork` by the thread of this node that has this memory: replaces it by a copy that parent and child each have for
     /// themselves. Other nodes do not see what is written from now on.
     ///
     /// # Errors
     /// If the kernel refuses.
     pub fn begin_fork(&self, range: &Range<usize>) -> Result<(), MemoryError> {
+        rseq::prepare();
         self.copy(range)?;
         for page in range.clone().step_by(PAGE_SIZE) {
             // SAFETY: part of the mapping just made, and accessed by atomic instructions here.
@@ -144,14 +168,19 @@ impl ThreadMemory {
     /// # Errors
     /// If the kernel refuses.
     pub unsafe fn end_fork_in_parent(&self, range: &Range<usize>) -> Result<(), MemoryError> {
+        // Where the kernel cannot be kept from writing, threads are not either: a write of theirs in these microseconds is lost.
+        let together = rseq::quietly(|| {
+            // SAFETY: only takes the right to write away; the caller promised that this thread does not write.
+            unsafe { gondwana_sys::syscall!(libc::SYS_mprotect, range.start, range.len(), libc::PROT_READ) };
+            self.write_back(range)
+        });
+        together.unwrap_or_else(|| self.write_back(range))
+    }
+
+    /// Writes a copy back to the file, and maps that.
+    fn write_back(&self, range: &Range<usize>) -> Result<(), MemoryError> {
         let (file, offset) = (self.file.as_raw_fd(), range.start - THREADS_BASE);
-        // SAFETY: only takes the right to write away; the caller promised that this thread does not write.
-        if unsafe { gondwana_sys::syscall!(libc::SYS_mprotect, range.start, range.len(), libc::PROT_READ) }
-            != 0
-        {
-            return Err(MemoryError::last("after a fork"));
-        }
-        // SAFETY: the kernel reads memory that nobody can write to.
+        // SAFETY: the kernel reads the memory.
         let written =
             unsafe { gondwana_sys::syscall!(libc::SYS_pwrite64, file, range.start, range.len(), offset) };
         if usize::try_from(written) != Ok(range.len()) {

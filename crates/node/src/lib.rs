@@ -42,6 +42,7 @@ mod tell;
 mod thread;
 mod thread_calls;
 mod thread_number;
+mod thread_words;
 mod threads;
 mod unwind;
 mod wait;

@@ -243,6 +243,18 @@ impl Node {
                 let used = core.env.pages.next_used(first..end).unwrap_or(0..0);
                 core.answer(from, ticket, Answer::Done(crate::sparse_memory::packed(&used)));
             }
+            Wire::ThreadWord { ticket, address } => {
+                let word =
+                    self.thread_memory.word(to_usize(address)).map_or(0, |word| word.load(Ordering::SeqCst));
+                self.core().answer(from, ticket, Answer::Done(word.cast_signed()));
+            }
+            Wire::ExchangeThreadWord { ticket, address, current, new } => {
+                let word = self.thread_memory.word(to_usize(address));
+                let order = Ordering::SeqCst;
+                let changed =
+                    word.is_none_or(|word| word.compare_exchange(current, new, order, order).is_ok());
+                self.core().answer(from, ticket, Answer::Done(changed.into()));
+            }
             Wire::Homes { ticket, name, first, count } => {
                 let runs = self.known_homes(first, count);
                 let mut core = self.core();

@@ -133,6 +133,24 @@ pub(crate) enum Wire {
         /// They are.
         on: bool,
     },
+    /// A word of the receiver's [thread memory](gondwana_memory::ThreadMemory); answered with it.
+    ThreadWord {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+        /// Its address.
+        address: u64,
+    },
+    /// Such a word gets a value if it has an expected one; answered with 1 if it had, or 0.
+    ExchangeThreadWord {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+        /// Its address.
+        address: u64,
+        /// What is expected.
+        current: u64,
+        /// What it gets.
+        new: u64,
+    },
     /// To node 0: the program ends with this status.
     Exit(i32),
     /// From node 0: write out what the streams hold and stand still.
@@ -319,6 +337,8 @@ impl Wire {
             | Self::Used { .. }
             | Self::Homes { .. }
             | Self::HomesFound { .. }
+            | Self::ThreadWord { .. }
+            | Self::ExchangeThreadWord { .. }
             | Self::Replicate { .. } => 5,
             Self::Everywhere { .. }
             | Self::Lend { .. }

@@ -21,6 +21,8 @@ mod private_stack;
 mod process;
 mod pthread;
 mod random;
+mod redirect;
+mod registers;
 mod report;
 mod signals;
 mod span_stack;

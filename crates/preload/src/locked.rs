@@ -5,6 +5,7 @@
 //! instruction for each thread and loop, so that two traps, of about a microsecond each, are no matter.
 
 use crate::numbers::many;
+use crate::registers::{REGISTERS, set_mask};
 use crate::signals::ALL_BUT_FAULTS;
 use gondwana_atomics::Site;
 use gondwana_elf::loaded;
@@ -23,26 +24,6 @@ const ROOM: usize = 16;
 
 /// The copies are within this distance of the instructions: some name memory by its distance.
 const NEAR: usize = 1 << 30;
-
-/// The general registers, in the order of their numbers in the instruction set, in what the kernel saves of a thread.
-const REGISTERS: [c_int; 16] = [
-    libc::REG_RAX,
-    libc::REG_RCX,
-    libc::REG_RDX,
-    libc::REG_RBX,
-    libc::REG_RSP,
-    libc::REG_RBP,
-    libc::REG_RSI,
-    libc::REG_RDI,
-    libc::REG_R8,
-    libc::REG_R9,
-    libc::REG_R10,
-    libc::REG_R11,
-    libc::REG_R12,
-    libc::REG_R13,
-    libc::REG_R14,
-    libc::REG_R15,
-];
 
 /// An instruction and its copy.
 struct Locked {
@@ -168,19 +149,16 @@ pub(crate) unsafe fn on_trap(context: *mut ucontext_t) -> bool {
             let memory = site.memory(|number| registers[many(REGISTERS[number])].cast_unsigned());
             let lock = lock(to_usize(memory));
             registers[libc::REG_RIP as usize] = (*copy as u64).cast_signed();
-            let place = (&raw mut context.uc_sigmask).cast::<u64>();
             // No handler of the program may run while the lock is held.
-            // SAFETY: the kernel's part of the mask.
-            let mask = unsafe { place.replace(place.read() | ALL_BUT_TRAPS) };
+            let mask = set_mask(context, |mask| mask | ALL_BUT_TRAPS);
             INSIDE.set(Inside { lock, mask });
             return true;
         }
         if trap == *end {
             let Inside { lock, mask } = INSIDE.take();
-            // SAFETY: as above.
-            unsafe { (&raw mut context.uc_sigmask).cast::<u64>().write(mask) };
+            set_mask(context, |_| mask);
             unlock(lock);
-            registers[libc::REG_RIP as usize] = site.next().cast_signed();
+            context.uc_mcontext.gregs[libc::REG_RIP as usize] = site.next().cast_signed();
             return true;
         }
     }

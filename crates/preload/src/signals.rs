@@ -3,7 +3,7 @@
 use crate::numbers::many;
 use crate::private_stack::uninterrupted;
 use crate::pthread::cancel::at_point_if;
-use crate::{handler_stack, locked, main_thread, private_stack, thread_memory};
+use crate::{handler_stack, locked, main_thread, private_stack, redirect, thread_memory};
 use gondwana_locks::lock;
 use gondwana_node::{Node, ProcessChange, Thread};
 use gondwana_page::to_usize;
@@ -73,6 +73,10 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     if signal == libc::SIGTRAP && unsafe { locked::on_trap(context.cast()) } {
         return crate::errno::set(errno);
     }
+    // SAFETY: as above.
+    if signal == libc::SIGSEGV && unsafe { redirect::on_fault(info, context.cast()) } {
+        return crate::errno::set(errno);
+    }
     // SAFETY: the kernel passes valid pointers.
     let (address, code, write, at) = unsafe {
         let registers = &(*context.cast::<ucontext_t>()).uc_mcontext.gregs;
@@ -89,7 +93,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
         && signal != libc::SIGTRAP
         && Node::current().is_some_and(|node| {
             node.is_shared(address) && node.fault(address, write, at, signal)
-                || thread_memory::fault(node, address)
+                || thread_memory::is_stopped(node, address)
         });
     if !resolved {
         // SAFETY: forwards what the kernel passed.

@@ -4,7 +4,6 @@
 
 use crate::private_stack::uninterrupted;
 use crate::pthread::native_self;
-use crate::report;
 use gondwana_locks::lock;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Node, native_stack};
@@ -99,17 +98,8 @@ fn has_ended(thread: pid_t) -> bool {
     result != 0
 }
 
-/// Handles a fault in the memory of threads. True if the access can be tried again: a `fork` stops writes to the memory of the
-/// thread that calls it for a moment. What no node can reach ends the run.
-pub(crate) fn fault(node: &Node, address: usize) -> bool {
-    match node.thread_memory().node_of(address) {
-        None => false,
-        Some(owner) if owner == node.number().index() => address - slot_of(node, address) >= GUARD,
-        Some(_) if node.is_on_one_computer() => false,
-        Some(owner) => report::fatal(&format!(
-            "a thread of node {} uses a thread-local variable of a thread of node {owner} ({address:#x}): over tcp, only threads of one \
-             node can; place both threads on one node, or use --fabric shm",
-            node.number().index()
-        )),
-    }
+/// True if a fault in the memory of this node's threads is none: a `fork` stops writes to the memory of the thread that calls it for a
+/// moment, so that the access can be tried again.
+pub(crate) fn is_stopped(node: &Node, address: usize) -> bool {
+    node.thread_memory().own().contains(&address) && address - slot_of(node, address) >= GUARD
 }

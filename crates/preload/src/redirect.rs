@@ -1,0 +1,294 @@
+//! Accesses to the [thread memory](gondwana_memory::ThreadMemory) of nodes of other computers, one instruction at a time.
+//!
+//! Nobody can access those addresses here, so that the instruction faults. Its handler gets the words of memory from the node that has
+//! them, and goes on in a copy of the instruction that works on these words, behind which another instruction faults. If the words have
+//! changed by then, the node exchanges them for its own; where those have changed meanwhile, an atomic instruction is executed anew.
+
+use crate::registers::{general, set_general, set_mask};
+use crate::report;
+use crate::signals::ALL_BUT_FAULTS;
+use gondwana_atomics::{LONGEST, Redirected};
+use gondwana_node::Node;
+use gondwana_page::{PAGE_SIZE, to_usize};
+use gondwana_topology::{Id, NodeId};
+use libc::{siginfo_t, ucontext_t};
+use std::cell::RefCell;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// An instruction that faults in a program (`hlt`).
+const STOP: u8 = 0xf4;
+
+/// The words of memory of one instruction, at their place in a block of 64 bytes.
+const WORDS: usize = 16;
+
+/// Places for instructions, each for one thread at a time.
+const PLACES: usize = 64;
+
+const WORD: usize = size_of::<u64>();
+
+/// Where one thread executes an instruction. The memory is aligned as that of the program.
+#[repr(C, align(64))]
+struct Place {
+    words: [u64; WORDS],
+    code: [u8; LONGEST + 1],
+    taken: AtomicBool,
+}
+
+const _: () = assert!(size_of::<Place>() * PLACES <= 4 * PAGE_SIZE);
+
+/// The places: one view of them to be written to, and one to be executed.
+struct Places {
+    written: usize,
+    executed: usize,
+}
+
+/// An instruction that a thread executes in a place.
+struct Inside {
+    place: usize,
+    instruction: Redirected,
+    /// The registers before it, and where it is in the program.
+    registers: [u64; 16],
+    address: u64,
+    mask: u64,
+    /// The node whose memory it accesses, the address of the first word, and the words before it.
+    owner: NodeId,
+    first: usize,
+    before: Vec<u64>,
+    /// What its register holds meanwhile.
+    at: u64,
+}
+
+thread_local! {
+    static INSIDE: RefCell<Option<Inside>> = const { RefCell::new(None) };
+}
+
+impl Places {
+    /// The places of this process.
+    fn get() -> &'static Self {
+        static PLACES_OF_PROCESS: OnceLock<Places> = OnceLock::new();
+        PLACES_OF_PROCESS.get_or_init(|| match Self::new() {
+            Ok(places) => places,
+            Err(why) => report::fatal(&format!("memory for instructions of the program: {why}")),
+        })
+    }
+
+    fn new() -> std::io::Result<Self> {
+        let bytes = 4 * PAGE_SIZE;
+        // SAFETY: a new file, and new mappings of it.
+        unsafe {
+            let file = libc::memfd_create(c"gondwana-instructions".as_ptr(), libc::MFD_CLOEXEC);
+            if file < 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            let file = OwnedFd::from_raw_fd(file);
+            std::fs::File::from(file.try_clone()?).set_len(bytes as u64)?;
+            let map = |protection: i32| {
+                let mapped = gondwana_sys::syscall!(
+                    libc::SYS_mmap,
+                    0,
+                    bytes,
+                    protection,
+                    libc::MAP_SHARED,
+                    file.as_raw_fd(),
+                    0
+                );
+                usize::try_from(mapped).map_err(|_| std::io::Error::last_os_error())
+            };
+            Ok(Self {
+                written: map(libc::PROT_READ | libc::PROT_WRITE)?,
+                executed: map(libc::PROT_READ | libc::PROT_EXEC)?,
+            })
+        }
+    }
+
+    fn place(&self, index: usize) -> *mut Place {
+        (self.written as *mut Place).wrapping_add(index)
+    }
+
+    /// Takes a place; waits for one if all are taken.
+    fn take(&self) -> usize {
+        loop {
+            for index in 0..PLACES {
+                // SAFETY: mapped as long as the process; zero is a valid place.
+                let taken = unsafe { &(*self.place(index)).taken };
+                if !taken.swap(true, Ordering::Acquire) {
+                    return index;
+                }
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn give_back(&self, index: usize) {
+        // SAFETY: as above.
+        unsafe { (*self.place(index)).taken.store(false, Ordering::Release) };
+    }
+
+    /// Where the code of a place is executed.
+    fn code(&self, index: usize) -> usize {
+        self.executed + index * size_of::<Place>() + std::mem::offset_of!(Place, code)
+    }
+}
+
+/// Handles a fault. False if it has nothing to do with memory of other nodes.
+///
+/// # Safety
+/// Description and context are those that the kernel has passed to a handler of SIGSEGV.
+pub(crate) unsafe fn on_fault(info: *mut siginfo_t, context: *mut ucontext_t) -> bool {
+    // SAFETY: the caller's promise.
+    let (info, context) = unsafe { (&*info, &mut *context) };
+    let rip = context.uc_mcontext.gregs[libc::REG_RIP as usize].cast_unsigned();
+    let is_end =
+        |inside: &Inside| rip == (Places::get().code(inside.place) + inside.instruction.code.len()) as u64;
+    let ended = INSIDE.with_borrow_mut(|inside| inside.take_if(|inside| is_end(inside)));
+    if let Some(inside) = ended {
+        finish(inside, context);
+        return true;
+    }
+    // SAFETY: the kernel has filled it in.
+    let address = unsafe { info.si_addr() } as usize;
+    let is_access = info.si_code > 0 && info.si_code != libc::SI_KERNEL;
+    let Some(node) = Node::current().filter(|_| is_access) else { return false };
+    let Some(owner) = node.thread_memory().out_of_reach(address) else { return false };
+    // SAFETY: the thread was about to execute the code there.
+    if !unsafe { begin(node, NodeId::from_index(owner), address, rip, context) } {
+        report::fatal(&format!(
+            "an instruction at {rip:#x} accesses a thread-local variable of a thread of node {owner} ({address:#x}) in a way that works on \
+             its own node only: place both threads on one node, or use --fabric shm"
+        ));
+    }
+    true
+}
+
+/// Has the thread execute its instruction on a copy of the memory. False if it cannot.
+///
+/// # Safety
+/// The thread was about to execute the code at `rip`.
+unsafe fn begin(
+    node: &'static Node,
+    owner: NodeId,
+    address: usize,
+    rip: u64,
+    context: &mut ucontext_t,
+) -> bool {
+    if INSIDE.with_borrow(Option::is_some) {
+        return false;
+    }
+    let mut code = [0; LONGEST];
+    let length = readable(to_usize(rip)).min(LONGEST);
+    // SAFETY: code that the thread was about to execute, as far as it is on one page, or on two that are mapped.
+    unsafe { std::ptr::copy_nonoverlapping(to_usize(rip) as *const u8, code.as_mut_ptr(), length) };
+    let registers = general(context);
+    let Some(instruction) = Redirected::at(rip, &code[..length], address as u64, &registers) else {
+        return false;
+    };
+    let Some(words) = words(address, instruction.bytes).filter(|words| {
+        // One step, for others, is one word.
+        (words.len() == 1 || !instruction.is_atomic)
+            && words.clone().all(|word| node.thread_memory().out_of_reach(word * WORD) == Some(owner.index()))
+    }) else {
+        return false;
+    };
+    let before: Vec<u64> = words.clone().map(|word| node.thread_word(owner, word * WORD)).collect();
+    let places = Places::get();
+    let index = places.take();
+    let offset = words.start * WORD % 64;
+    // SAFETY: this thread has the place for itself.
+    let at = unsafe {
+        let place = &mut *places.place(index);
+        place.words[offset / WORD..][..before.len()].copy_from_slice(&before);
+        place.code[..instruction.code.len()].copy_from_slice(&instruction.code);
+        place.code[instruction.code.len()] = STOP;
+        (&raw const place.words) as usize + offset + address % WORD
+    };
+    let mut redirected = registers;
+    redirected[instruction.register] = at as u64;
+    set_general(context, &redirected);
+    context.uc_mcontext.gregs[libc::REG_RIP as usize] = (places.code(index) as u64).cast_signed();
+    // No handler of the program may see these registers.
+    let mask = set_mask(context, |mask| mask | ALL_BUT_FAULTS);
+    let (at, first) = (at as u64, words.start * WORD);
+    let inside =
+        Inside { place: index, instruction, registers, address: rip, mask, owner, first, before, at };
+    INSIDE.set(Some(inside));
+    true
+}
+
+/// The instruction has been executed: its memory goes back, and the thread goes on behind it.
+fn finish(inside: Inside, context: &mut ucontext_t) {
+    let Inside { place: index, instruction, registers, address, mask, owner, first, before, at } = inside;
+    let places = Places::get();
+    // SAFETY: this thread has the place for itself.
+    let words = unsafe { (*places.place(index)).words };
+    places.give_back(index);
+    set_mask(context, |_| mask);
+    let node = Node::current().expect("the memory is that of a node");
+    let after = &words[first % 64 / WORD..][..before.len()];
+    for (index, (&before, &after)) in before.iter().zip(after).enumerate().filter(|(_, (a, b))| a != b) {
+        let at = first + index * WORD;
+        let mut current = before;
+        while !node.exchange_thread_word(owner, at, current, merged(current, before, after)) {
+            if instruction.is_atomic {
+                set_general(context, &registers);
+                context.uc_mcontext.gregs[libc::REG_RIP as usize] = address.cast_signed();
+                return;
+            }
+            current = node.thread_word(owner, at);
+        }
+    }
+    let mut now = general(context);
+    let flags = context.uc_mcontext.gregs[libc::REG_EFL as usize].cast_unsigned();
+    let next = instruction.finish(address, &mut now, flags, at, registers[instruction.register]);
+    set_general(context, &now);
+    context.uc_mcontext.gregs[libc::REG_RIP as usize] = next.cast_signed();
+}
+
+/// A word in which the bytes that an instruction has changed are as it has left them.
+fn merged(current: u64, before: u64, after: u64) -> u64 {
+    let (before, after) = (before.to_ne_bytes(), after.to_ne_bytes());
+    let mut bytes = current.to_ne_bytes();
+    for index in (0..WORD).filter(|&index| before[index] != after[index]) {
+        bytes[index] = after[index];
+    }
+    u64::from_ne_bytes(bytes)
+}
+
+/// The numbers of the words in which some bytes are, if a place has room for them.
+fn words(address: usize, bytes: usize) -> Option<Range<usize>> {
+    let words = address / WORD..(address + bytes).div_ceil(WORD);
+    (words.start % (64 / WORD) + words.len() <= WORDS).then_some(words)
+}
+
+/// How many bytes from an address of code on can be read for sure: those of its page, and of the next one if that is mapped.
+fn readable(address: usize) -> usize {
+    let left = PAGE_SIZE - address % PAGE_SIZE;
+    if left >= LONGEST {
+        return left;
+    }
+    let mut resident = 0_u8;
+    let next = address + left;
+    // SAFETY: asks about a page.
+    let result = unsafe { gondwana_sys::syscall!(libc::SYS_mincore, next, PAGE_SIZE, &raw mut resident) };
+    if result == 0 { left + PAGE_SIZE } else { left }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_changed_bytes_replace_those_of_others() {
+        assert_eq!(merged(0x1122, 0x3344, 0x3355), 0x1155);
+        assert_eq!(merged(7, 1, 2), 2);
+    }
+
+    #[test]
+    fn accesses_have_room_in_a_place() {
+        assert_eq!(words(0x1008, 8), Some(0x201..0x202));
+        assert_eq!(words(0x1006, 4), Some(0x200..0x202));
+        assert_eq!(words(0x103f, 64).map(|words| words.len()), Some(9));
+    }
+}
