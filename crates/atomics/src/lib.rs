@@ -12,6 +12,6 @@ mod scan;
 mod site;
 
 pub use gondwana_elf::Error;
-pub use redirected::{LONGEST, Redirected};
+pub use redirected::{Action, LONGEST, MOST_BYTES, Redirected};
 pub use scan::{Finding, Findings, scan};
 pub use site::Site;

@@ -1,20 +1,25 @@
 //! One instruction, prepared to be executed on other memory than the one that it names.
 
+use crate::site::memory_of;
 use iced_x86::{Decoder, DecoderOptions, Encoder, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// The longest instruction that the processor knows, in bytes.
 pub const LONGEST: usize = 15;
 
-/// The most bytes of memory that an instruction may access here.
-const MOST_BYTES: usize = 64;
+/// The most bytes of memory that an instruction accesses here: a string instruction in some of its steps.
+pub const MOST_BYTES: usize = 4096;
+
+/// The most bytes of memory that one step, or any other instruction, may access.
+const MOST_AT_ONCE: usize = 64;
 
 /// The numbers of registers in the instruction set.
 const RCX: usize = 1;
 const RSI: usize = 6;
 const RDI: usize = 7;
 
-/// The zero flag, among the processor's flags.
+/// The zero flag and the direction flag, among the processor's flags.
 const ZERO: u64 = 1 << 6;
+const DOWN: u64 = 1 << 10;
 
 /// An instruction whose memory operand is addressed by one register.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,97 +29,148 @@ pub struct Redirected {
     /// The number of the register that holds the address of the memory. The instruction does not use it otherwise, but for a string
     /// instruction, which moves it on.
     pub register: usize,
-    /// Bytes of memory that it accesses.
+    /// The address of the memory that it accesses.
+    pub memory: u64,
+    /// Bytes of that.
     pub bytes: usize,
+    /// What it does with them.
+    pub action: Action,
     /// Whether others must see the memory either before or after it.
     pub is_atomic: bool,
     /// Where the next instruction is.
     pub next: u64,
-    string: Option<Repeat>,
+    repeat: Option<Repeat>,
 }
 
-/// When a string instruction, of which one step is executed, goes on.
+/// What an instruction does with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Repeat {
-    /// Not at all.
-    Once,
-    /// While the count in `rcx` is not 0.
-    Count,
-    /// And the flag of equality is this one.
-    While(bool),
+pub enum Action {
+    /// It reads all of it and writes none.
+    Reads,
+    /// It writes all of it.
+    Writes,
+    /// Either, or both, or some.
+    Any,
+}
+
+/// How a string instruction is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Repeat {
+    /// How many steps are executed at a time.
+    steps: u64,
+    /// What the zero flag must be for another step, if that matters.
+    while_equal: Option<bool>,
 }
 
 impl Redirected {
-    /// The instruction whose code begins with `code`, at an address, which accesses `memory`. `registers` are the thread's. `None` if it
-    /// cannot be executed in this way.
+    /// The instruction whose code begins with `code`, at an address, which has faulted at one. `registers` and `flags` are the thread's.
+    /// `None` if it cannot be executed in this way.
     #[must_use]
-    pub fn at(address: u64, code: &[u8], memory: u64, registers: &[u64; 16]) -> Option<Self> {
+    pub fn at(address: u64, code: &[u8], fault: u64, registers: &[u64; 16], flags: u64) -> Option<Self> {
         let mut instruction = Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode();
         let bytes = instruction.memory_size().size();
         let is_plain = !instruction.is_invalid()
+            && (instruction.is_string_instruction() || uses(&instruction, OpKind::Memory))
             && instruction.flow_control() == FlowControl::Next
             && !instruction.is_vsib()
             && instruction.segment_prefix() == Register::None
-            && (1..=MOST_BYTES).contains(&bytes);
+            && !instruction.memory_base().is_gpr32()
+            && !instruction.memory_index().is_gpr32()
+            && (1..=MOST_AT_ONCE).contains(&bytes);
         if !is_plain {
             return None;
         }
         let next = instruction.next_ip();
-        let (register, string) = if instruction.is_string_instruction() {
-            let sides = [(RDI, OpKind::MemoryESRDI), (RSI, OpKind::MemorySegRSI)];
-            let uses = |kind| (0..instruction.op_count()).any(|index| instruction.op_kind(index) == kind);
-            let names = |&(number, kind): &(usize, OpKind)| {
-                uses(kind) && memory.wrapping_sub(registers[number]) < bytes as u64
-            };
-            (sides.into_iter().find(names)?.0, Some(step_of(&mut instruction)))
+        let is_atomic = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
+        let mut redirected = Self {
+            code: vec![],
+            register: 0,
+            memory: 0,
+            bytes,
+            action: Action::Any,
+            is_atomic,
+            next,
+            repeat: None,
+        };
+        if instruction.is_string_instruction() {
+            redirected.become_string(&instruction, fault, registers, flags)?;
         } else {
             let register = free_register(&instruction)?;
+            redirected.memory = memory_of(&instruction, |number| registers[number]);
             instruction.set_memory_base(register);
             instruction.set_memory_index(Register::None);
             instruction.set_memory_index_scale(1);
             instruction.set_memory_displacement64(0);
             instruction.set_memory_displ_size(0);
-            (register.number(), None)
-        };
+            redirected.register = register.number();
+        }
         let mut encoder = Encoder::new(64);
         encoder.encode(&instruction, address).ok()?;
-        let is_atomic = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
-        Some(Self { code: encoder.take_buffer(), register, bytes, is_atomic, next, string })
+        redirected.code = encoder.take_buffer();
+        (fault.wrapping_sub(redirected.memory) < bytes as u64).then_some(redirected)
     }
 
-    /// Puts the registers right after the instruction has been executed with `at` in its register, which held `before`. Gives the address of
-    /// what the thread executes next: of a string instruction perhaps the same again, which is at `address`.
-    #[must_use]
-    pub fn finish(&self, address: u64, registers: &mut [u64; 16], flags: u64, at: u64, before: u64) -> u64 {
-        let register = &mut registers[self.register];
-        let Some(repeat) = self.string else {
-            *register = before;
-            return self.next;
+    /// One of the memory operands of a string instruction has faulted: a register holds its address already.
+    fn become_string(
+        &mut self,
+        instruction: &Instruction,
+        fault: u64,
+        registers: &[u64; 16],
+        flags: u64,
+    ) -> Option<()> {
+        let sides = [(RDI, OpKind::MemoryESRDI), (RSI, OpKind::MemorySegRSI)];
+        let names = |&(number, kind): &(usize, OpKind)| {
+            uses(instruction, kind) && fault.wrapping_sub(registers[number]) < self.bytes as u64
         };
-        *register = register.wrapping_sub(at).wrapping_add(before);
-        if repeat == Repeat::Once {
-            return self.next;
+        self.register = sides.into_iter().find(names)?.0;
+        self.memory = registers[self.register];
+        let compares = instruction.rflags_written() != 0;
+        self.action = if self.register == RDI && !compares { Action::Writes } else { Action::Reads };
+        let (equal, unequal) = (instruction.has_repe_prefix(), instruction.has_repne_prefix());
+        if equal || unequal {
+            let most = if flags & DOWN == 0 { (MOST_BYTES / self.bytes) as u64 } else { 1 };
+            let steps = registers[RCX].min(most);
+            self.bytes *= usize::try_from(steps).ok()?;
+            self.repeat = Some(Repeat { steps, while_equal: compares.then_some(equal) });
         }
-        registers[RCX] = registers[RCX].wrapping_sub(1);
-        let goes_on = match repeat {
-            Repeat::While(equal) => (flags & ZERO != 0) == equal,
-            Repeat::Once | Repeat::Count => true,
-        };
+        Some(())
+    }
+
+    /// The registers with which the instruction is executed: `at` is where its memory is.
+    #[must_use]
+    pub fn begin(&self, mut registers: [u64; 16], at: u64) -> [u64; 16] {
+        registers[self.register] = at;
+        if let Some(repeat) = self.repeat {
+            registers[RCX] = repeat.steps;
+        }
+        registers
+    }
+
+    /// Puts the registers right after that. `before` are those before it. Gives the address of what the thread executes next: of a string
+    /// instruction perhaps the same again, which is at `address`.
+    #[must_use]
+    pub fn finish(
+        &self,
+        address: u64,
+        registers: &mut [u64; 16],
+        flags: u64,
+        at: u64,
+        before: &[u64; 16],
+    ) -> u64 {
+        // Only a string instruction has moved its register on.
+        let register = &mut registers[self.register];
+        *register = register.wrapping_sub(at).wrapping_add(before[self.register]);
+        let Some(Repeat { steps, while_equal }) = self.repeat else { return self.next };
+        let all = registers[RCX] == 0;
+        registers[RCX] = before[RCX] - (steps - registers[RCX]);
+        let goes_on = all && while_equal.is_none_or(|equal| (flags & ZERO != 0) == equal);
         if goes_on && registers[RCX] != 0 { address } else { self.next }
     }
 }
 
-/// Makes a string instruction one step of it.
-fn step_of(instruction: &mut Instruction) -> Repeat {
-    let (equal, unequal) = (instruction.has_repe_prefix(), instruction.has_repne_prefix());
-    instruction.set_has_repe_prefix(false);
-    instruction.set_has_repne_prefix(false);
-    let compares = instruction.rflags_written() != 0;
-    match (equal || unequal, compares) {
-        (false, _) => Repeat::Once,
-        (true, false) => Repeat::Count,
-        (true, true) => Repeat::While(equal),
-    }
+/// True if an operand of an instruction is of this kind.
+fn uses(instruction: &Instruction, kind: OpKind) -> bool {
+    (0..instruction.op_count()).any(|index| instruction.op_kind(index) == kind)
 }
 
 /// A register that the instruction does not use.
@@ -144,25 +200,27 @@ mod tests {
     }
 
     fn redirected(code: &[u8], memory: u64) -> Option<Redirected> {
-        Redirected::at(AT, code, memory, &registers())
+        Redirected::at(AT, code, memory, &registers(), 0)
     }
 
     #[test]
     fn each_form_of_memory_becomes_a_register() {
         // mov eax,[rip+0x1000]; mov [rbx+rcx*8+8],r8; lock add dword [rdi],1; lock cmpxchg [rsi],r8; mov [rdi],ah;
         // movups [rax+16],xmm1; vmovdqu ymm2,[rdi-32]; xchg [r8],r9.
-        let forms: [(&[u8], &[u8], usize, usize, bool); 8] = [
-            (&[0x8b, 0x05, 0x00, 0x10, 0, 0], &[0x41, 0x8b, 0x00], 8, 4, false),
-            (&[0x4c, 0x89, 0x44, 0xcb, 0x08], &[0x4d, 0x89, 0x01], 9, 8, false),
-            (&[0xf0, 0x83, 0x07, 0x01], &[0xf0, 0x41, 0x83, 0x00, 0x01], 8, 4, true),
-            (&[0xf0, 0x4c, 0x0f, 0xb1, 0x06], &[0xf0, 0x4d, 0x0f, 0xb1, 0x01], 9, 8, true),
-            (&[0x88, 0x27], &[0x88, 0x26], RSI, 1, false),
-            (&[0x0f, 0x11, 0x48, 0x10], &[0x41, 0x0f, 0x11, 0x08], 8, 16, false),
-            (&[0xc5, 0xfe, 0x6f, 0x57, 0xe0], &[0xc4, 0xc1, 0x7e, 0x6f, 0x10], 8, 32, false),
-            (&[0x4d, 0x87, 0x08], &[0x4d, 0x87, 0x08], 8, 8, true),
+        let forms: [(&[u8], u64, &[u8], usize, usize, bool); 8] = [
+            (&[0x8b, 0x05, 0x00, 0x10, 0, 0], AT + 0x1006, &[0x41, 0x8b, 0x00], 8, 4, false),
+            (&[0x4c, 0x89, 0x44, 0xcb, 0x08], 3 * 16 + 8 * 16 + 8, &[0x4d, 0x89, 0x01], 9, 8, false),
+            (&[0xf0, 0x83, 0x07, 0x01], 7 * 16, &[0xf0, 0x41, 0x83, 0x00, 0x01], 8, 4, true),
+            (&[0xf0, 0x4c, 0x0f, 0xb1, 0x06], 6 * 16, &[0xf0, 0x4d, 0x0f, 0xb1, 0x01], 9, 8, true),
+            (&[0x88, 0x27], 7 * 16, &[0x88, 0x26], RSI, 1, false),
+            (&[0x0f, 0x11, 0x48, 0x10], 16, &[0x41, 0x0f, 0x11, 0x08], 8, 16, false),
+            (&[0xc5, 0xfe, 0x6f, 0x57, 0xe0], 7 * 16 - 32, &[0xc4, 0xc1, 0x7e, 0x6f, 0x10], 8, 32, false),
+            (&[0x4d, 0x87, 0x08], 8 * 16, &[0x4d, 0x87, 0x08], 8, 8, true),
         ];
-        for (code, expected, register, bytes, is_atomic) in forms {
-            let found = redirected(code, 0).unwrap_or_else(|| panic!("{code:x?}"));
+        for (code, memory, expected, register, bytes, is_atomic) in forms {
+            // Wherever in its memory it faults.
+            let found = redirected(code, memory + bytes as u64 - 1).unwrap_or_else(|| panic!("{code:x?}"));
+            assert_eq!(found.memory, memory);
             assert_eq!(
                 (&found.code[..], found.register, found.bytes, found.is_atomic, found.next),
                 (expected, register, bytes, is_atomic, AT + code.len() as u64),
@@ -172,35 +230,54 @@ mod tests {
     }
 
     #[test]
-    fn a_string_instruction_is_a_step_that_goes_on() {
+    fn a_string_instruction_goes_on_after_some_steps() {
         // rep movsb, of which the target is elsewhere; then the source.
-        for (register, memory) in [(RDI, 7 * 16), (RSI, 6 * 16)] {
-            let step = redirected(&[0xf3, 0xa4], memory).unwrap();
-            assert_eq!((&step.code[..], step.register, step.bytes), (&[0xa4_u8][..], register, 1));
-            let mut after = registers();
-            after[register] = 0x9001;
-            after[RCX] = 2;
-            assert_eq!(step.finish(AT, &mut after, 0, 0x9000, memory), AT);
-            assert_eq!((after[register], after[RCX]), (memory + 1, 1));
-            after[register] = 0x9001;
-            assert_eq!(step.finish(AT, &mut after, 0, 0x9000, memory), AT + 2);
+        let mut before = registers();
+        before[RCX] = MOST_BYTES as u64 + 3;
+        for (register, action) in [(RDI, Action::Writes), (RSI, Action::Reads)] {
+            let code = [0xf3, 0xa4];
+            let some = Redirected::at(AT, &code, before[register], &before, 0).unwrap();
+            assert_eq!((&some.code[..], some.register, some.bytes), (&code[..], register, MOST_BYTES));
+            assert_eq!(some.action, action);
+            let mut after = some.begin(before, 0x9000);
+            assert_eq!((after[register], after[RCX]), (0x9000, MOST_BYTES as u64));
+            (after[register], after[RCX]) = (0x9000 + MOST_BYTES as u64, 0);
+            assert_eq!(some.finish(AT, &mut after, 0, 0x9000, &before), AT);
+            assert_eq!((after[register], after[RCX]), (before[register] + MOST_BYTES as u64, 3));
+            let rest = Redirected::at(AT, &code, after[register], &after, 0).unwrap();
+            let mut end = rest.begin(after, 0x9000);
+            (end[register], end[RCX]) = (0x9003, 0);
+            assert_eq!((rest.bytes, rest.finish(AT, &mut end, 0, 0x9000, &after)), (3, AT + 2));
+            // Downwards, one step at a time.
+            let step = Redirected::at(AT, &code, before[register], &before, DOWN).unwrap();
+            assert_eq!(step.bytes, 1);
         }
-        // repe cmpsb ends at a difference.
-        let step = redirected(&[0xf3, 0xa6], 7 * 16).unwrap();
-        for (flags, next) in [(ZERO, AT), (0, AT + 2)] {
-            assert_eq!(step.finish(AT, &mut [9; 16], flags, 0, 0), next);
+    }
+
+    #[test]
+    fn a_comparison_ends_at_a_difference() {
+        // repe cmpsb.
+        let mut before = registers();
+        before[RCX] = 5000;
+        let some = Redirected::at(AT, &[0xf3, 0xa6], before[RDI], &before, 0).unwrap();
+        for (left, flags, next, count) in
+            [(0, ZERO, AT, 904), (0, 0, AT + 2, 904), (4000, 0, AT + 2, 4904), (0, ZERO, AT, 904)]
+        {
+            let mut after = some.begin(before, 0x9000);
+            after[RCX] = left;
+            assert_eq!(some.finish(AT, &mut after, flags, 0x9000, &before), next);
+            assert_eq!(after[RCX], count);
         }
         // stosq once.
-        let step = redirected(&[0x48, 0xab], 7 * 16).unwrap();
-        assert_eq!((step.bytes, step.finish(AT, &mut registers(), 0, 0, 0)), (8, AT + 2));
+        let once = redirected(&[0x48, 0xab], 7 * 16).unwrap();
+        assert_eq!((once.bytes, once.action, once.repeat), (8, Action::Writes, None));
     }
 
     #[test]
     fn the_register_is_as_before() {
         let load = redirected(&[0x8b, 0x00], 0).unwrap();
-        let mut after = registers();
-        after[load.register] = 0x9000;
-        assert_eq!(load.finish(AT, &mut after, 0, 0x9000, 128), AT + 2);
+        let mut after = load.begin(registers(), 0x9000);
+        assert_eq!(load.finish(AT, &mut after, 0, 0x9000, &registers()), AT + 2);
         assert_eq!(after, registers());
     }
 

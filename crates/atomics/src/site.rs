@@ -41,17 +41,7 @@ impl Site {
     /// `rax`, 1 for `rcx`, up to 15 for `r15`.
     #[must_use]
     pub fn memory(&self, register: impl Fn(usize) -> u64) -> u64 {
-        let value = |name: Register| match name {
-            Register::None => 0,
-            name => register(name.number()),
-        };
-        if self.distance.is_some() {
-            return self.instruction.memory_displacement64();
-        }
-        let index = value(self.instruction.memory_index());
-        value(self.instruction.memory_base())
-            .wrapping_add(index.wrapping_mul(self.instruction.memory_index_scale().into()))
-            .wrapping_add(self.instruction.memory_displacement64())
+        memory_of(&self.instruction, register)
     }
 
     /// Its code for another address. `None` if that is too far from the memory that it names relative to itself. `code` is as for
@@ -67,6 +57,19 @@ impl Site {
         }
         Some(code)
     }
+}
+
+/// The address of an instruction's memory operand, by what the general registers hold.
+pub(crate) fn memory_of(instruction: &Instruction, register: impl Fn(usize) -> u64) -> u64 {
+    let value = |name: Register| match name {
+        // The displacement is the address then.
+        Register::None | Register::RIP => 0,
+        name => register(name.number()),
+    };
+    let index = value(instruction.memory_index());
+    value(instruction.memory_base())
+        .wrapping_add(index.wrapping_mul(instruction.memory_index_scale().into()))
+        .wrapping_add(instruction.memory_displacement64())
 }
 
 /// True if an instruction changes memory of all threads in one step.

@@ -11,6 +11,7 @@ use crate::mapping::{map_at, map_copy, map_over, reserve};
 use crate::memfd::{memfd, set_length};
 use crate::rseq;
 use gondwana_page::to_usize;
+use gondwana_racing::RacingBytesMut;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -128,6 +129,25 @@ impl ThreadMemory {
         // SAFETY: mapped as long as the process, and aligned; threads of this node may change it at any time, as those of other processes
         // change atomic words.
         is_word.then(|| unsafe { AtomicU64::from_ptr((self.view + (address - own.start)) as *mut u64) })
+    }
+
+    /// Whole words of this node's part, as bytes, for another node that has not mapped it; none where there are none. Each is read in
+    /// one step.
+    #[must_use]
+    pub fn read(&self, address: usize, count: usize) -> Vec<u8> {
+        let words = (address..address + count).step_by(size_of::<u64>());
+        let words = words.map_while(|address| self.word(address));
+        words.flat_map(|word| word.load(Ordering::SeqCst).to_ne_bytes()).collect()
+    }
+
+    /// Writes to this node's part, for such a node.
+    pub fn write(&self, address: usize, bytes: &[u8]) {
+        let own = self.own();
+        if self.view != 0 && own.contains(&address) && bytes.len() <= own.end - address {
+            let seen = (self.view + (address - own.start)) as *mut u8;
+            // SAFETY: mapped as long as the process, with room for the bytes.
+            unsafe { RacingBytesMut::new(seen, bytes.len()) }.copy_from(bytes.into());
+        }
     }
 
     /// Before a `fork` by the thread of this node that has this memory: replaces it by a copy that parent and child each have for

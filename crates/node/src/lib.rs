@@ -78,6 +78,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex};
 use stdio_calls::StdioCallers;
 use sync::SyncObjects;
+use thread_words::ThreadBytes;
 use threads::Threads;
 use waiting::Waiting;
 
@@ -96,6 +97,7 @@ pub struct Node {
     waiting: Waiting,
     placement: PagePlacement,
     stdio: StdioCallers,
+    thread_bytes: ThreadBytes,
     service: Service,
     run_end: RunEnd,
     control: Control,

@@ -243,10 +243,17 @@ impl Node {
                 let used = core.env.pages.next_used(first..end).unwrap_or(0..0);
                 core.answer(from, ticket, Answer::Done(crate::sparse_memory::packed(&used)));
             }
-            Wire::ThreadWord { ticket, address } => {
-                let word =
-                    self.thread_memory.word(to_usize(address)).map_or(0, |word| word.load(Ordering::SeqCst));
-                self.core().answer(from, ticket, Answer::Done(word.cast_signed()));
+            Wire::ReadThreadBytes { ticket, address, count } => {
+                let bytes = self.thread_memory.read(to_usize(address), count as usize);
+                self.core().env.post(from, &Wire::ThreadBytes { ticket }, &bytes);
+            }
+            Wire::ThreadBytes { ticket } => {
+                self.thread_bytes.keep(ticket.0, bulk);
+                self.core().announce(ticket, Answer::Done(0));
+            }
+            Wire::WriteThreadBytes { ticket, address } => {
+                self.thread_memory.write(to_usize(address), bulk);
+                self.core().answer(from, ticket, Answer::Done(0));
             }
             Wire::ExchangeThreadWord { ticket, address, current, new } => {
                 let word = self.thread_memory.word(to_usize(address));

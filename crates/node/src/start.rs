@@ -12,6 +12,7 @@ use crate::registry::Registry;
 use crate::service::Service;
 use crate::stdio_calls::StdioCallers;
 use crate::sync::SyncObjects;
+use crate::thread_words::ThreadBytes;
 use crate::threads::Threads;
 use crate::wait_slots::WaitSlots;
 use crate::waiting::Waiting;
@@ -196,6 +197,7 @@ impl Node {
             waiting: Waiting::new(slots, processors(), usize::from(boot.nodes)),
             placement: PagePlacement::new(placer, &geometry),
             stdio: StdioCallers::default(),
+            thread_bytes: ThreadBytes::default(),
             service: Service::new(Keepalives::new(&boot.fabric, me)),
             run_end: RunEnd::default(),
             control,

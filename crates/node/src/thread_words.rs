@@ -1,18 +1,45 @@
-//! Words of other nodes' [thread memory](gondwana_memory::ThreadMemory), where it is not mapped here. Each access is a message and its answer.
+//! Other nodes' [thread memory](gondwana_memory::ThreadMemory), where it is not mapped here. Each access is a message and its answer.
 
-use crate::Node;
 use crate::wire::Wire;
+use crate::{Node, Thread};
+use gondwana_locks::lock;
 use gondwana_topology::NodeId;
+use std::collections::HashMap;
+use std::sync::Mutex;
 
-impl Node {
-    /// The present value of a word that a thread of another node has in its memory.
-    #[must_use]
-    pub fn thread_word(&'static self, owner: NodeId, address: usize) -> u64 {
-        let address = address as u64;
-        self.ask(owner, move |ticket| Wire::ThreadWord { ticket, address }).cast_unsigned()
+/// What threads of this node have read, by their tickets, until they take it.
+#[derive(Default)]
+pub(crate) struct ThreadBytes(Mutex<HashMap<u64, Vec<u8>>>);
+
+impl ThreadBytes {
+    pub(crate) fn keep(&self, ticket: u64, bytes: &[u8]) {
+        lock(&self.0).insert(ticket, bytes.to_vec());
     }
 
-    /// Gives such a word a value if it has the `current` one, in one step. True if it had.
+    fn take(&self, ticket: u64) -> Vec<u8> {
+        lock(&self.0).remove(&ticket).unwrap_or_default()
+    }
+}
+
+impl Node {
+    /// Reads bytes that a thread of another node has in its memory, as many as a message carries at most.
+    pub fn read_thread_bytes(&'static self, owner: NodeId, address: usize, into: &mut [u8]) {
+        let (address, count) = (address as u64, u32::try_from(into.len()).unwrap_or(0));
+        self.ask(owner, move |ticket| Wire::ReadThreadBytes { ticket, address, count });
+        let bytes = self.thread_bytes.take(u64::from(Thread::current(self).slot.0));
+        if bytes.len() == into.len() {
+            into.copy_from_slice(&bytes);
+        }
+    }
+
+    /// Writes such bytes.
+    pub fn write_thread_bytes(&'static self, owner: NodeId, address: usize, bytes: Vec<u8>) {
+        let address = address as u64;
+        // No error is possible.
+        let _ = self.ask_with(owner, bytes, move |ticket| Wire::WriteThreadBytes { ticket, address });
+    }
+
+    /// Gives a word in such memory a value if it has the `current` one, in one step. True if it had.
     pub fn exchange_thread_word(
         &'static self,
         owner: NodeId,

@@ -133,14 +133,28 @@ pub(crate) enum Wire {
         /// They are.
         on: bool,
     },
-    /// A word of the receiver's [thread memory](gondwana_memory::ThreadMemory); answered with it.
-    ThreadWord {
+    /// These bytes of the receiver's [thread memory](gondwana_memory::ThreadMemory); answered with `ThreadBytes`.
+    ReadThreadBytes {
         /// The sender's name for the operation.
         ticket: Ticket,
-        /// Its address.
+        /// Address of the first one.
+        address: u64,
+        /// How many there are.
+        count: u32,
+    },
+    /// They travel beside it.
+    ThreadBytes {
+        /// The receiver's name for the operation.
+        ticket: Ticket,
+    },
+    /// What travels beside it is written to the receiver's thread memory; answered with 0.
+    WriteThreadBytes {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+        /// Address of the first byte.
         address: u64,
     },
-    /// Such a word gets a value if it has an expected one; answered with 1 if it had, or 0.
+    /// A word of the receiver's thread memory gets a value if it has an expected one; answered with 1 if it had, or 0.
     ExchangeThreadWord {
         /// The sender's name for the operation.
         ticket: Ticket,
@@ -337,7 +351,9 @@ impl Wire {
             | Self::Used { .. }
             | Self::Homes { .. }
             | Self::HomesFound { .. }
-            | Self::ThreadWord { .. }
+            | Self::ReadThreadBytes { .. }
+            | Self::ThreadBytes { .. }
+            | Self::WriteThreadBytes { .. }
             | Self::ExchangeThreadWord { .. }
             | Self::Replicate { .. } => 5,
             Self::Everywhere { .. }

@@ -7,7 +7,7 @@
 use crate::registers::{general, set_general, set_mask};
 use crate::report;
 use crate::signals::ALL_BUT_FAULTS;
-use gondwana_atomics::{LONGEST, Redirected};
+use gondwana_atomics::{Action, LONGEST, MOST_BYTES, Redirected};
 use gondwana_node::Node;
 use gondwana_page::{PAGE_SIZE, to_usize};
 use gondwana_topology::{Id, NodeId};
@@ -21,13 +21,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// An instruction that faults in a program (`hlt`).
 const STOP: u8 = 0xf4;
 
-/// The words of memory of one instruction, at their place in a block of 64 bytes.
-const WORDS: usize = 16;
-
-/// Places for instructions, each for one thread at a time.
-const PLACES: usize = 64;
+/// Bytes of memory in whose blocks an instruction may need its memory to be.
+const BLOCK: usize = 64;
 
 const WORD: usize = size_of::<u64>();
+
+/// The words of memory of one instruction, at their place in a block.
+const WORDS: usize = (MOST_BYTES + BLOCK) / WORD;
+
+/// Places for instructions, each for one thread at a time.
+const PLACES: usize = 15;
+
+/// Bytes of all places.
+const BYTES: usize = 16 * PAGE_SIZE;
 
 /// Where one thread executes an instruction. The memory is aligned as that of the program.
 #[repr(C, align(64))]
@@ -37,7 +43,7 @@ struct Place {
     taken: AtomicBool,
 }
 
-const _: () = assert!(size_of::<Place>() * PLACES <= 4 * PAGE_SIZE);
+const _: () = assert!(size_of::<Place>() * PLACES <= BYTES);
 
 /// The places: one view of them to be written to, and one to be executed.
 struct Places {
@@ -53,9 +59,10 @@ struct Inside {
     registers: [u64; 16],
     address: u64,
     mask: u64,
-    /// The node whose memory it accesses, the address of the first word, and the words before it.
+    /// The node whose memory it accesses, and where that begins.
     owner: NodeId,
-    first: usize,
+    memory: usize,
+    /// The words before it; none if it writes all of them.
     before: Vec<u64>,
     /// What its register holds meanwhile.
     at: u64,
@@ -76,7 +83,6 @@ impl Places {
     }
 
     fn new() -> std::io::Result<Self> {
-        let bytes = 4 * PAGE_SIZE;
         // SAFETY: a new file, and new mappings of it.
         unsafe {
             let file = libc::memfd_create(c"gondwana-instructions".as_ptr(), libc::MFD_CLOEXEC);
@@ -84,12 +90,12 @@ impl Places {
                 return Err(std::io::Error::last_os_error());
             }
             let file = OwnedFd::from_raw_fd(file);
-            std::fs::File::from(file.try_clone()?).set_len(bytes as u64)?;
+            std::fs::File::from(file.try_clone()?).set_len(BYTES as u64)?;
             let map = |protection: i32| {
                 let mapped = gondwana_sys::syscall!(
                     libc::SYS_mmap,
                     0,
-                    bytes,
+                    BYTES,
                     protection,
                     libc::MAP_SHARED,
                     file.as_raw_fd(),
@@ -182,68 +188,95 @@ unsafe fn begin(
     // SAFETY: code that the thread was about to execute, as far as it is on one page, or on two that are mapped.
     unsafe { std::ptr::copy_nonoverlapping(to_usize(rip) as *const u8, code.as_mut_ptr(), length) };
     let registers = general(context);
-    let Some(instruction) = Redirected::at(rip, &code[..length], address as u64, &registers) else {
+    let flags = context.uc_mcontext.gregs[libc::REG_EFL as usize].cast_unsigned();
+    let Some(instruction) = Redirected::at(rip, &code[..length], address as u64, &registers, flags) else {
         return false;
     };
-    let Some(words) = words(address, instruction.bytes).filter(|words| {
-        // One step, for others, is one word.
-        (words.len() == 1 || !instruction.is_atomic)
-            && words.clone().all(|word| node.thread_memory().out_of_reach(word * WORD) == Some(owner.index()))
-    }) else {
+    let memory = to_usize(instruction.memory);
+    let words = words(memory, instruction.bytes);
+    let is_elsewhere = |word: usize| node.thread_memory().out_of_reach(word * WORD) == Some(owner.index());
+    // One step, for others, is one word.
+    if instruction.is_atomic && words.len() > 1 || !is_elsewhere(words.start) || !is_elsewhere(words.end - 1)
+    {
         return false;
-    };
-    let before: Vec<u64> = words.clone().map(|word| node.thread_word(owner, word * WORD)).collect();
+    }
+    let mut before = vec![];
+    if instruction.action != Action::Writes {
+        let mut bytes = vec![0; words.len() * WORD];
+        node.read_thread_bytes(owner, words.start * WORD, &mut bytes);
+        before = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+    }
     let places = Places::get();
     let index = places.take();
-    let offset = words.start * WORD % 64;
     // SAFETY: this thread has the place for itself.
     let at = unsafe {
         let place = &mut *places.place(index);
-        place.words[offset / WORD..][..before.len()].copy_from_slice(&before);
+        place.words[words.start % (BLOCK / WORD)..][..before.len()].copy_from_slice(&before);
         place.code[..instruction.code.len()].copy_from_slice(&instruction.code);
         place.code[instruction.code.len()] = STOP;
-        (&raw const place.words) as usize + offset + address % WORD
+        (&raw const place.words) as u64 + (memory % BLOCK) as u64
     };
-    let mut redirected = registers;
-    redirected[instruction.register] = at as u64;
-    set_general(context, &redirected);
+    set_general(context, &instruction.begin(registers, at));
     context.uc_mcontext.gregs[libc::REG_RIP as usize] = (places.code(index) as u64).cast_signed();
     // No handler of the program may see these registers.
     let mask = set_mask(context, |mask| mask | ALL_BUT_FAULTS);
-    let (at, first) = (at as u64, words.start * WORD);
     let inside =
-        Inside { place: index, instruction, registers, address: rip, mask, owner, first, before, at };
+        Inside { place: index, instruction, registers, address: rip, mask, owner, memory, before, at };
     INSIDE.set(Some(inside));
     true
 }
 
 /// The instruction has been executed: its memory goes back, and the thread goes on behind it.
 fn finish(inside: Inside, context: &mut ucontext_t) {
-    let Inside { place: index, instruction, registers, address, mask, owner, first, before, at } = inside;
-    let places = Places::get();
-    // SAFETY: this thread has the place for itself.
-    let words = unsafe { (*places.place(index)).words };
-    places.give_back(index);
-    set_mask(context, |_| mask);
     let node = Node::current().expect("the memory is that of a node");
-    let after = &words[first % 64 / WORD..][..before.len()];
-    for (index, (&before, &after)) in before.iter().zip(after).enumerate().filter(|(_, (a, b))| a != b) {
-        let at = first + index * WORD;
-        let mut current = before;
-        while !node.exchange_thread_word(owner, at, current, merged(current, before, after)) {
-            if instruction.is_atomic {
-                set_general(context, &registers);
-                context.uc_mcontext.gregs[libc::REG_RIP as usize] = address.cast_signed();
-                return;
-            }
-            current = node.thread_word(owner, at);
-        }
-    }
+    set_mask(context, |_| inside.mask);
+    let is_done = write_back(node, &inside);
+    Places::get().give_back(inside.place);
     let mut now = general(context);
     let flags = context.uc_mcontext.gregs[libc::REG_EFL as usize].cast_unsigned();
-    let next = instruction.finish(address, &mut now, flags, at, registers[instruction.register]);
+    let next = if is_done {
+        inside.instruction.finish(inside.address, &mut now, flags, inside.at, &inside.registers)
+    } else {
+        now = inside.registers;
+        inside.address
+    };
     set_general(context, &now);
     context.uc_mcontext.gregs[libc::REG_RIP as usize] = next.cast_signed();
+}
+
+/// Writes what the instruction has changed to the memory of its node. False if that has changed meanwhile, and the instruction has to be
+/// executed anew.
+fn write_back(node: &'static Node, inside: &Inside) -> bool {
+    let Inside { instruction, owner, memory, before, .. } = inside;
+    // SAFETY: this thread has the place for itself.
+    let place = unsafe { &*Places::get().place(inside.place) };
+    let words = words(*memory, instruction.bytes);
+    match instruction.action {
+        Action::Reads => true,
+        Action::Writes => {
+            let bytes = place.words.iter().flat_map(|word| word.to_ne_bytes());
+            let bytes = bytes.skip(memory % BLOCK).take(instruction.bytes).collect();
+            node.write_thread_bytes(*owner, *memory, bytes);
+            true
+        }
+        Action::Any => {
+            let after = &place.words[words.start % (BLOCK / WORD)..];
+            let changed = words.zip(before.iter().zip(after)).filter(|(_, (before, after))| before != after);
+            changed.into_iter().all(|(word, (&before, &after))| {
+                let at = word * WORD;
+                let mut current = before;
+                while !node.exchange_thread_word(*owner, at, current, merged(current, before, after)) {
+                    if instruction.is_atomic {
+                        return false;
+                    }
+                    let mut bytes = [0; WORD];
+                    node.read_thread_bytes(*owner, at, &mut bytes);
+                    current = u64::from_ne_bytes(bytes);
+                }
+                true
+            })
+        }
+    }
 }
 
 /// A word in which the bytes that an instruction has changed are as it has left them.
@@ -256,10 +289,9 @@ fn merged(current: u64, before: u64, after: u64) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// The numbers of the words in which some bytes are, if a place has room for them.
-fn words(address: usize, bytes: usize) -> Option<Range<usize>> {
-    let words = address / WORD..(address + bytes).div_ceil(WORD);
-    (words.start % (64 / WORD) + words.len() <= WORDS).then_some(words)
+/// The numbers of the words in which some bytes are.
+fn words(address: usize, bytes: usize) -> Range<usize> {
+    address / WORD..(address + bytes).div_ceil(WORD)
 }
 
 /// How many bytes from an address of code on can be read for sure: those of its page, and of the next one if that is mapped.
@@ -287,8 +319,9 @@ mod tests {
 
     #[test]
     fn accesses_have_room_in_a_place() {
-        assert_eq!(words(0x1008, 8), Some(0x201..0x202));
-        assert_eq!(words(0x1006, 4), Some(0x200..0x202));
-        assert_eq!(words(0x103f, 64).map(|words| words.len()), Some(9));
+        assert_eq!(words(0x1008, 8), 0x201..0x202);
+        assert_eq!(words(0x1006, 4), 0x200..0x202);
+        let most = words(0x103f, MOST_BYTES);
+        assert!(most.start % (BLOCK / WORD) + most.len() <= WORDS);
     }
 }

@@ -12,7 +12,6 @@ mod claimed;
 mod common;
 mod constructs;
 mod context;
-mod copyin;
 mod crew;
 mod critical;
 mod depend;
@@ -54,6 +53,5 @@ pub(crate) use task_messages::{later, told};
 
 /// Called by the thread that the system has started this node with, before the program begins.
 pub(crate) fn begin(node: &gondwana_node::Node) {
-    copyin::begin();
     display::begin(node);
 }

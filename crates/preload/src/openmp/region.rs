@@ -2,7 +2,6 @@
 
 use super::assignment::Assignment;
 use super::context::{self, Context};
-use super::copyin;
 use super::kmpc::fork::Call;
 use super::membership::{self, Body};
 use super::pool::{self, Started};
@@ -66,9 +65,6 @@ fn begin_with(
         first,
         call,
     };
-    if threads > 1 {
-        copyin::share(&assignment);
-    }
     let started = pool::start(&mut assignment, parent, before.number);
     membership::come(&assignment, 0);
     OpenRegion { team: assignment.team, before, started }

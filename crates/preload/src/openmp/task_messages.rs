@@ -2,7 +2,6 @@
 
 use super::affinity;
 use super::cancel;
-use super::copyin;
 use super::crew::{self, Crew};
 use super::event;
 use gondwana_node::{Node, Waker};
@@ -20,8 +19,7 @@ const RETURN: u64 = 3;
 const CANCEL_GROUP: u64 = 4;
 pub(super) const CANCEL: u64 = 5;
 pub(super) const FULFIL: u64 = 6;
-pub(super) const COPY_IN: u64 = 7;
-pub(super) const FORMAT: u64 = 8;
+pub(super) const FORMAT: u64 = 7;
 
 /// The words for one task.
 const TASK: usize = 5;
@@ -118,7 +116,6 @@ pub(crate) fn told(from: NodeId, words: &[u64]) {
         }),
         [CANCEL, team, what, epoch] => cancel::heard(node, team, what, epoch),
         [FORMAT, ref format @ ..] => affinity::heard(format),
-        [COPY_IN, address, length, ref words @ ..] => copyin::heard(address, length, words),
         [FULFIL, event] => event::fulfilled_elsewhere(node, event),
         _ => {}
     }
