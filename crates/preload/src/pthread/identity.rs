@@ -2,7 +2,7 @@
 
 use crate::io::{Buffer, with_buffers_returning_error};
 use gondwana_node::{Node, ProcessChange, Thread};
-use gondwana_page::to_usize;
+use gondwana_page::{PAGE_SIZE, to_usize};
 use libc::{c_char, c_int, c_void, pthread_attr_t, pthread_t, sched_param, size_t};
 
 /// The C library's name for the calling thread.
@@ -146,6 +146,8 @@ pub(super) unsafe extern "C" fn pthread_getattr_np(
                     current.stack.start as *mut c_void,
                     current.stack.len(),
                 );
+                // The C library knows of no guard below a stack that it has not made.
+                libc::pthread_attr_setguardsize(attributes, PAGE_SIZE);
             }
         }
     }
