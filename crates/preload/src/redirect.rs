@@ -12,9 +12,10 @@ use gondwana_node::Node;
 use gondwana_page::{PAGE_SIZE, to_usize};
 use gondwana_topology::{Id, NodeId};
 use libc::{siginfo_t, ucontext_t};
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -69,7 +70,8 @@ struct Inside {
 }
 
 thread_local! {
-    static INSIDE: RefCell<Option<Inside>> = const { RefCell::new(None) };
+    /// From a box; null outside. Without a destructor: faults come until a thread's very end.
+    static INSIDE: Cell<*mut Inside> = const { Cell::new(null_mut()) };
 }
 
 impl Places {
@@ -147,11 +149,13 @@ pub(crate) unsafe fn on_fault(info: *mut siginfo_t, context: *mut ucontext_t) ->
     // SAFETY: the caller's promise.
     let (info, context) = unsafe { (&*info, &mut *context) };
     let rip = context.uc_mcontext.gregs[libc::REG_RIP as usize].cast_unsigned();
-    let is_end =
-        |inside: &Inside| rip == (Places::get().code(inside.place) + inside.instruction.code.len()) as u64;
-    let ended = INSIDE.with_borrow_mut(|inside| inside.take_if(|inside| is_end(inside)));
-    if let Some(inside) = ended {
-        finish(inside, context);
+    // SAFETY: null or from a box, which only this thread uses.
+    let inside = unsafe { INSIDE.get().as_ref() };
+    let end = inside.map(|inside| Places::get().code(inside.place) + inside.instruction.code.len());
+    if end == Some(to_usize(rip)) {
+        // SAFETY: as above, and not null.
+        let inside = unsafe { Box::from_raw(INSIDE.replace(null_mut())) };
+        finish(&inside, context);
         return true;
     }
     // SAFETY: the kernel has filled it in.
@@ -180,7 +184,7 @@ unsafe fn begin(
     rip: u64,
     context: &mut ucontext_t,
 ) -> bool {
-    if INSIDE.with_borrow(Option::is_some) {
+    if !INSIDE.get().is_null() {
         return false;
     }
     let mut code = [0; LONGEST];
@@ -222,15 +226,15 @@ unsafe fn begin(
     let mask = set_mask(context, |mask| mask | ALL_BUT_FAULTS);
     let inside =
         Inside { place: index, instruction, registers, address: rip, mask, owner, memory, before, at };
-    INSIDE.set(Some(inside));
+    INSIDE.set(Box::into_raw(Box::new(inside)));
     true
 }
 
 /// The instruction has been executed: its memory goes back, and the thread goes on behind it.
-fn finish(inside: Inside, context: &mut ucontext_t) {
+fn finish(inside: &Inside, context: &mut ucontext_t) {
     let node = Node::current().expect("the memory is that of a node");
     set_mask(context, |_| inside.mask);
-    let is_done = write_back(node, &inside);
+    let is_done = write_back(node, inside);
     Places::get().give_back(inside.place);
     let mut now = general(context);
     let flags = context.uc_mcontext.gregs[libc::REG_EFL as usize].cast_unsigned();
