@@ -124,7 +124,7 @@ impl World {
     /// Chooses who runs; returns its fiber if that is another thread.
     fn choose(&mut self) -> Option<Fiber> {
         loop {
-            match self.schedule.next() {
+            match self.schedule.choose() {
                 Next::Run(thread, _, time) => {
                     self.grant(time);
                     let changed = thread != self.current;

@@ -129,7 +129,7 @@ impl Schedule {
     }
 
     /// Chooses who runs now. The current thread has left or stopped.
-    pub fn next(&mut self) -> Next {
+    pub fn choose(&mut self) -> Next {
         let ready = self.ready.peek().map_or(Time::MAX, |Reverse((time, _))| *time);
         if let Some(&(deadline, thread)) = self.deadlines.first()
             && deadline <= ready
@@ -155,15 +155,15 @@ mod tests {
         schedule.wake(2, 2, 20, None);
         assert_eq!(schedule.next_time(), 20);
         schedule.leave(100, false);
-        assert_eq!(schedule.next(), Next::Run(2, 2, 20));
+        assert_eq!(schedule.choose(), Next::Run(2, 2, 20));
         schedule.leave(60, false);
-        assert_eq!(schedule.next(), Next::Run(1, 1, 50));
+        assert_eq!(schedule.choose(), Next::Run(1, 1, 50));
         schedule.stop(70, None);
-        assert_eq!(schedule.next(), Next::Run(2, 2, 60));
+        assert_eq!(schedule.choose(), Next::Run(2, 2, 60));
         schedule.stop(90, None);
-        assert_eq!(schedule.next(), Next::Run(0, 0, 100));
+        assert_eq!(schedule.choose(), Next::Run(0, 0, 100));
         schedule.stop(110, None);
-        assert_eq!(schedule.next(), Next::Nobody);
+        assert_eq!(schedule.choose(), Next::Nobody);
     }
 
     #[test]
@@ -171,14 +171,14 @@ mod tests {
         let mut schedule = Schedule::new(1, 0);
         schedule.wake(1, 0, 5, None);
         schedule.leave(10, false);
-        assert_eq!(schedule.next(), Next::Run(0, 0, 10), "its time is not up");
+        assert_eq!(schedule.choose(), Next::Run(0, 0, 10), "its time is not up");
         assert!(!schedule.shares(10) && schedule.shares(SLICE));
         schedule.leave(SLICE, false);
-        assert_eq!(schedule.next(), Next::Run(1, 0, SLICE));
+        assert_eq!(schedule.choose(), Next::Run(1, 0, SLICE));
         schedule.leave(SLICE + 1, true);
-        assert_eq!(schedule.next(), Next::Run(0, 0, SLICE + 1));
+        assert_eq!(schedule.choose(), Next::Run(0, 0, SLICE + 1));
         schedule.stop(SLICE + 2, None);
-        assert_eq!(schedule.next(), Next::Run(1, 0, SLICE + 2));
+        assert_eq!(schedule.choose(), Next::Run(1, 0, SLICE + 2));
     }
 
     #[test]
@@ -186,13 +186,13 @@ mod tests {
         let mut schedule = Schedule::new(2, 0);
         schedule.wake(1, 1, 10, None);
         schedule.stop(0, Some(40));
-        assert_eq!(schedule.next(), Next::Run(1, 1, 10));
+        assert_eq!(schedule.choose(), Next::Run(1, 1, 10));
         schedule.leave(50, false);
-        assert_eq!(schedule.next(), Next::TimedOut(0, 40));
+        assert_eq!(schedule.choose(), Next::TimedOut(0, 40));
         schedule.wake(0, 0, 40, None);
-        assert_eq!(schedule.next(), Next::Run(0, 0, 40));
+        assert_eq!(schedule.choose(), Next::Run(0, 0, 40));
         schedule.stop(45, Some(90));
         schedule.wake(0, 0, 46, Some(90));
-        assert_eq!(schedule.next(), Next::Run(0, 0, 46), "the deadline is gone");
+        assert_eq!(schedule.choose(), Next::Run(0, 0, 46), "the deadline is gone");
     }
 }
