@@ -194,6 +194,9 @@ mod tests {
 
     const AT: u64 = 0x40_0000;
 
+    /// Code, the memory that it names, the code that is executed, its register, bytes, and whether it is atomic.
+    type Form = (&'static [u8], u64, &'static [u8], usize, usize, bool);
+
     /// Registers that hold their numbers, times 16.
     fn registers() -> [u64; 16] {
         std::array::from_fn(|number| number as u64 * 16)
@@ -207,7 +210,7 @@ mod tests {
     fn each_form_of_memory_becomes_a_register() {
         // mov eax,[rip+0x1000]; mov [rbx+rcx*8+8],r8; lock add dword [rdi],1; lock cmpxchg [rsi],r8; mov [rdi],ah;
         // movups [rax+16],xmm1; vmovdqu ymm2,[rdi-32]; xchg [r8],r9.
-        let forms: [(&[u8], u64, &[u8], usize, usize, bool); 8] = [
+        let forms: [Form; 8] = [
             (&[0x8b, 0x05, 0x00, 0x10, 0, 0], AT + 0x1006, &[0x41, 0x8b, 0x00], 8, 4, false),
             (&[0x4c, 0x89, 0x44, 0xcb, 0x08], 3 * 16 + 8 * 16 + 8, &[0x4d, 0x89, 0x01], 9, 8, false),
             (&[0xf0, 0x83, 0x07, 0x01], 7 * 16, &[0xf0, 0x41, 0x83, 0x00, 0x01], 8, 4, true),
