@@ -56,8 +56,9 @@ struct Places {
 struct Inside {
     place: usize,
     instruction: Redirected,
-    /// The registers before it, and where it is in the program.
+    /// The registers and flags before it, and where it is in the program.
     registers: [u64; 16],
+    flags: u64,
     address: u64,
     mask: u64,
     /// The node whose memory it accesses, and where that begins.
@@ -225,7 +226,7 @@ unsafe fn begin(
     // No handler of the program may see these registers.
     let mask = set_mask(context, |mask| mask | ALL_BUT_FAULTS);
     let inside =
-        Inside { place: index, instruction, registers, address: rip, mask, owner, memory, before, at };
+        Inside { place: index, instruction, registers, flags, address: rip, mask, owner, memory, before, at };
     INSIDE.set(Box::into_raw(Box::new(inside)));
     true
 }
@@ -242,6 +243,7 @@ fn finish(inside: &Inside, context: &mut ucontext_t) {
         inside.instruction.finish(inside.address, &mut now, flags, inside.at, &inside.registers)
     } else {
         now = inside.registers;
+        context.uc_mcontext.gregs[libc::REG_EFL as usize] = inside.flags.cast_signed();
         inside.address
     };
     set_general(context, &now);

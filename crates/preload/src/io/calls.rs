@@ -72,8 +72,6 @@ crate::guarded! {
     fn wait4(pid: pid_t, status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t {
         Buffer::result(status), Buffer::result(usage)
     }
-    fn sched_setaffinity(pid: pid_t, size: size_t, set: *const c_void) -> c_int { Buffer::read(set, size) }
-    fn sched_getaffinity(pid: pid_t, size: size_t, set: *mut c_void) -> c_int { Buffer::write(set, size) }
     fn gethostname(name: *mut c_char, length: size_t) -> c_int { Buffer::write(name, length) }
     fn getentropy(buffer: *mut c_void, count: size_t) -> c_int { Buffer::write(buffer, count) }
     fn signalfd[fd](fd: c_int, mask: *const sigset_t, flags: c_int) -> c_int { Buffer::value(mask) }
@@ -91,9 +89,6 @@ crate::guarded! {
     fn wait3(status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t {
         Buffer::result(status), Buffer::result(usage)
     }
-    fn sched_getparam(pid: pid_t, result: *mut libc::sched_param) -> c_int { Buffer::result(result) }
-    fn sched_setparam(pid: pid_t, new: *const libc::sched_param) -> c_int { Buffer::value(new) }
-    fn sched_setscheduler(pid: pid_t, policy: c_int, new: *const libc::sched_param) -> c_int { Buffer::value(new) }
     fn sched_rr_get_interval(pid: pid_t, result: *mut timespec) -> c_int { Buffer::result(result) }
     fn mincore(start: *mut c_void, length: size_t, result: *mut u8) -> c_int {
         Buffer::write(result, length.div_ceil(PAGE_SIZE))

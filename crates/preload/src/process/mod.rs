@@ -12,6 +12,7 @@ mod intervals;
 pub(crate) mod kill;
 mod locale;
 pub(crate) mod memory;
+mod scheduling;
 pub(crate) mod zone;
 
 use crate::private_stack::uninterrupted;
