@@ -23,7 +23,7 @@ const THREADS_BASE: usize = 0x2000_0000_0000;
 const MOST_PART: u64 = 4 << 30;
 
 /// The parts together are this fraction of the span, but for their least and greatest length.
-const OF_SPAN: u64 = 16;
+const OF_SPAN: u64 = 32;
 
 /// The thread memory of all nodes, as this one sees it.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct ThreadMemory {
 
 impl ThreadMemory {
     /// The least length of a node's part, in bytes.
-    pub const LEAST_PART: u64 = 16 << 20;
+    pub const LEAST_PART: u64 = 8 << 20;
 
     /// Bytes of a node's part in a run of this many nodes with a span of so many bytes.
     #[must_use]
