@@ -178,8 +178,8 @@ impl Node {
             ..NodeWaits::default()
         };
         let natives = self.notes.natives.load(Ordering::Relaxed) as usize;
-        // The first thread of every node but the first serves.
-        let own = waits.threads.len() + natives + usize::from(self.me.0 != 0);
+        // And the process's first one, which serves the node or, on the first, waits for ever.
+        let own = waits.threads.len() + natives + 1;
         // A thread that has been woken, and has had no processor since, does not know yet.
         let wakes = self.waiting.slots.waking() > 0;
         waits.others_may_act = handles_signals || wakes || tasks() > own;
