@@ -188,6 +188,9 @@ impl ThreadMemory {
     /// # Errors
     /// If the kernel refuses.
     pub unsafe fn end_fork_in_parent(&self, range: &Range<usize>) -> Result<(), MemoryError> {
+        if range.is_empty() {
+            return Ok(());
+        }
         // Where the kernel cannot be kept from writing, threads are not either: a write of theirs in these microseconds is lost.
         let together = rseq::quietly(|| {
             // SAFETY: only takes the right to write away; the caller promised that this thread does not write.
