@@ -23,7 +23,7 @@ impl Node {
 
     /// Makes a child process by `fork`. What was shared becomes the child's private copy of this node's memory,
     /// and the child is no node any more; most often it runs another program next. The parent waits for the
-    /// copy to be complete. `own` is the part of the [thread memory](Node::thread_memory) that the calling thread has, if
+    /// copy to be complete. `own` is the part of the [thread memory](gondwana_memory::ThreadMemory) that the calling thread has, if
     /// it has any.
     ///
     /// # Errors

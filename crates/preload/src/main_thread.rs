@@ -5,6 +5,7 @@
 //! What tells a process's first thread from others goes to this one: its number is the process's, signals to the process come to it
 //! first, and its name is that of the process.
 
+use crate::io::timers;
 use crate::numbers::many;
 use crate::pthread::start_in;
 use crate::{handler_stack, report, thread_memory};
@@ -94,7 +95,8 @@ pub(crate) unsafe fn gets(signal: c_int, info: *mut siginfo_t) -> bool {
     let code = unsafe { (*info).si_code };
     let of_instruction =
         [libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS].contains(&signal) && code > 0;
-    if of_instruction || matches!(code, libc::SI_TKILL | libc::SI_TIMER) || blocks(main, signal) {
+    let to_thread = code == libc::SI_TKILL || code == libc::SI_TIMER && timers::are_for_threads();
+    if of_instruction || to_thread || blocks(main, signal) {
         return false;
     }
     let process = gondwana_sys::process();

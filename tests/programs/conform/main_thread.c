@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_t main_thread;
@@ -69,6 +70,20 @@ int main(int argc, char **argv)
     EXPECT(iterations, in_main);
     EXPECT(0, tgkill(getpid(), gettid(), SIGUSR1));
     EXPECT(iterations + 1, in_main);
+
+    /* A timer's signal for the process, and one for this thread. */
+    const struct itimerspec soon = {{0, 0}, {0, 1000000}};
+    for (int i = 0; i < 2; i++) {
+        struct sigevent event = {.sigev_notify = i ? SIGEV_THREAD_ID : SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+        timer_t timer;
+        if (i)
+            event._sigev_un._tid = gettid();
+        EXPECT(0, timer_create(CLOCK_MONOTONIC, &event, &timer));
+        EXPECT(0, timer_settime(timer, 0, &soon, NULL));
+        while (in_main + elsewhere < iterations + 2 + i)
+            sched_yield();
+        EXPECT(0, timer_delete(timer));
+    }
     EXPECT(0, elsewhere);
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < threads; i++)

@@ -21,7 +21,7 @@ pub(crate) mod stream_memory;
 mod streams;
 pub(crate) mod streams_elsewhere;
 pub(crate) mod streams_for_others;
-mod timers;
+pub(crate) mod timers;
 mod transfer;
 mod variadic;
 mod vectors;

@@ -4,9 +4,11 @@
 
 use crate::private_stack::on_private_stack;
 use crate::process::calls::on_first;
+use crate::process::identity::kernel_number;
 use crate::{pthread, signals};
 use gondwana_node::Node;
 use libc::{c_int, c_void, clockid_t, sigevent, sigval, timer_t};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 type Function = unsafe extern "C" fn(sigval);
 
@@ -43,7 +45,20 @@ struct Creation {
     timer: timer_t,
 }
 
+/// Whether a timer of this process has a signal for one thread. The kernel tells it like one for the process.
+static FOR_THREADS: AtomicBool = AtomicBool::new(false);
+
+/// True if a timer of this process may have sent a signal to one thread.
+pub(crate) fn are_for_threads() -> bool {
+    FOR_THREADS.load(Ordering::Relaxed)
+}
+
 fn create(creation: &mut Creation) -> c_int {
+    let for_thread = |wanted: &&mut sigevent| wanted.sigev_notify == libc::SIGEV_THREAD_ID;
+    if let Some(wanted) = creation.event.as_mut().filter(for_thread) {
+        FOR_THREADS.store(true, Ordering::Relaxed);
+        wanted.sigev_notify_thread_id = kernel_number(wanted.sigev_notify_thread_id);
+    }
     if let Some(wanted) = creation.event.as_mut().filter(|wanted| wanted.sigev_notify == libc::SIGEV_THREAD)
         && Node::current().is_some()
     {
