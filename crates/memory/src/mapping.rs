@@ -13,7 +13,15 @@ pub(crate) fn map_at(
     file: BorrowedFd<'_>,
     offset: usize,
 ) -> Result<(), MemoryError> {
-    map(base, bytes, file, offset, libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE)
+    map(base, bytes, file, offset, libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE)?;
+    leave_out_of_core_files(base, bytes);
+    Ok(())
+}
+
+/// The kernel looks at each page of what it writes to a core file, which takes minutes for terabytes of addresses.
+pub(crate) fn leave_out_of_core_files(base: usize, bytes: usize) {
+    // SAFETY: changes nothing about the memory. A kernel that refuses writes larger files.
+    unsafe { gondwana_sys::syscall!(libc::SYS_madvise, base, bytes, libc::MADV_DONTDUMP) };
 }
 
 /// Maps the beginning of a memfd, shared, at an address of the kernel's choice.
@@ -21,7 +29,11 @@ pub(crate) fn map_anywhere(bytes: usize, file: BorrowedFd<'_>) -> Result<*mut u8
     let (allowed, how) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_NORESERVE);
     // SAFETY: a new mapping at an address of the kernel's choice changes no existing memory.
     let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, allowed, how, file.as_raw_fd(), 0) };
-    if base == libc::MAP_FAILED { Err(MemoryError::last("mapping shared memory")) } else { Ok(base.cast()) }
+    if base == libc::MAP_FAILED {
+        return Err(MemoryError::last("mapping shared memory"));
+    }
+    leave_out_of_core_files(base as usize, bytes);
+    Ok(base.cast())
 }
 
 /// Maps what is mapped at `base` from the same place of the same file again, copy on write.
@@ -43,7 +55,9 @@ pub(crate) fn reserve(base: usize, bytes: usize) -> Result<(), MemoryError> {
 /// Like [`map_at`], from the beginning of the file, for reading.
 pub(crate) fn map_read_only(base: usize, bytes: usize, file: BorrowedFd<'_>) -> Result<(), MemoryError> {
     let how = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE;
-    map_with(libc::PROT_READ, base, bytes, file, 0, how)
+    map_with(libc::PROT_READ, base, bytes, file, 0, how)?;
+    leave_out_of_core_files(base, bytes);
+    Ok(())
 }
 
 /// Like [`map_at`], in place of what is mapped there now.
@@ -122,6 +136,7 @@ pub(crate) fn map_private(bytes: usize) -> Result<*mut u8, MemoryError> {
     if base == -1 {
         return Err(MemoryError::last("mapping private memory"));
     }
+    leave_out_of_core_files(base.cast_unsigned() as usize, bytes);
     Ok(base as *mut u8)
 }
 

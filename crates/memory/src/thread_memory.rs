@@ -7,7 +7,7 @@
 
 use crate::MemoryError;
 use crate::geometry::PAGE_SIZE;
-use crate::mapping::{map_at, map_copy, map_over, reserve};
+use crate::mapping::{leave_out_of_core_files, map_at, map_copy, map_over, reserve};
 use crate::memfd::{memfd, set_length};
 use crate::rseq;
 use gondwana_page::to_usize;
@@ -88,6 +88,7 @@ impl ThreadMemory {
             reserve(all.start, all.len())?;
             // SAFETY: nobody uses the addresses, which have just been reserved.
             unsafe { map_over(own.start, own.len(), memory.file.as_fd(), own.start - THREADS_BASE)? };
+            leave_out_of_core_files(own.start, own.len());
             memory.view = all.end;
             map_at(memory.view, own.len(), memory.file.as_fd(), own.start - THREADS_BASE)?;
         }
