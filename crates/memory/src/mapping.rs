@@ -136,8 +136,9 @@ pub(crate) fn map_private(bytes: usize) -> Result<*mut u8, MemoryError> {
     if base == -1 {
         return Err(MemoryError::last("mapping private memory"));
     }
-    leave_out_of_core_files(base.cast_unsigned() as usize, bytes);
-    Ok(base as *mut u8)
+    let base = base as *mut u8;
+    leave_out_of_core_files(base as usize, bytes);
+    Ok(base)
 }
 
 /// A private zero-filled array of one value per page, allocated at first use.
