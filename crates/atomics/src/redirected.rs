@@ -28,7 +28,7 @@ pub struct Redirected {
     pub code: Vec<u8>,
     /// The number of the register that holds the address of the memory. The instruction does not use it otherwise, but for a string
     /// instruction, which moves it on.
-    pub register: usize,
+    register: usize,
     /// The address of the memory that it accesses.
     pub memory: u64,
     /// Bytes of that.
@@ -38,7 +38,7 @@ pub struct Redirected {
     /// Whether others must see the memory either before or after it.
     pub is_atomic: bool,
     /// Where the next instruction is.
-    pub next: u64,
+    next: u64,
     repeat: Option<Repeat>,
 }
 
@@ -175,15 +175,15 @@ fn uses(instruction: &Instruction, kind: OpKind) -> bool {
 
 /// A register that the instruction does not use.
 fn free_register(instruction: &Instruction) -> Option<Register> {
-    let named: Vec<Register> = (0..instruction.op_count())
+    let named = (0..instruction.op_count())
         .filter(|&index| instruction.op_kind(index) == OpKind::Register)
-        .map(|index| instruction.op_register(index))
-        .collect();
-    let is_free = |register: &Register| named.iter().all(|used| used.full_register() != *register);
+        .map(|index| instruction.op_register(index));
     // The second byte of a register has no encoding beside the registers that came with 64 bits.
-    if named.iter().any(|used| matches!(used, Register::AH | Register::BH | Register::CH | Register::DH)) {
+    let second = [Register::AH, Register::BH, Register::CH, Register::DH];
+    if named.clone().any(|used| second.contains(&used)) {
         return Some(Register::RSI);
     }
+    let is_free = |register: &Register| named.clone().all(|used| used.full_register() != *register);
     // No instruction uses these without naming them.
     [Register::R8, Register::R9, Register::R10, Register::R12, Register::R13].into_iter().find(is_free)
 }

@@ -99,14 +99,15 @@ fn a_limit_on_addresses_is_kept_or_named() {
 
 #[test]
 fn a_core_file_does_not_hold_what_nodes_only_reserve() {
-    let folder = program("dumps");
+    let folder = Folder::new();
     for fabric in ["shm", "tcp"] {
-        let mut command = whole().run(&folder, &["-n", "2", "--fabric", fabric, "--", "./dumps"]);
+        let mut command = whole().run(&folder, &["-n", "2", "--fabric", fabric, "--"]);
+        command.arg(whole().programs.join("conform/crash_abort"));
         let ran = run(limited(&mut command, libc::RLIMIT_CORE, libc::RLIM_INFINITY), LIMIT);
         let signal = ran.status.and_then(|status| status.signal());
         assert_eq!(signal, Some(libc::SIGABRT), "{}", ran.errors);
         // Where the system is told to put them there.
-        for core in fs::read_dir(&*folder).unwrap().flatten().filter(|file| file.file_name() != "dumps") {
+        for core in fs::read_dir(&*folder).unwrap().flatten() {
             assert!(core.metadata().unwrap().len() < 1024 * MIB, "{core:?}");
         }
     }

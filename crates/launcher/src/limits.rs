@@ -109,10 +109,9 @@ pub fn lacks_addresses(span: u64, beside: u64) -> Option<String> {
 }
 
 fn lacks(span: u64, beside: u64, limit: u64) -> Option<String> {
-    // Two views, and tables with some bytes for each page.
-    let threads = ThreadMemory::most(span);
-    let needed =
-        span.saturating_mul(2).saturating_add(span / 64).saturating_add(threads).saturating_add(beside);
+    // Two views, tables with some bytes for each page, and the memory of threads.
+    let parts = span / 64 + ThreadMemory::most(span);
+    let needed = span.saturating_mul(2).saturating_add(parts).saturating_add(beside);
     (needed > limit).then(|| {
         format!(
             "the limit on addresses (ulimit -v) is {} MiB, and a node with a span of {} MiB needs {} MiB",

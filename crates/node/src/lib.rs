@@ -7,6 +7,7 @@
 mod adaptive_spin;
 mod allocation_caller;
 mod announcements;
+mod by_ticket;
 mod clock;
 mod code_address;
 mod core;
@@ -68,6 +69,7 @@ pub use wire::{ProcessChange, StandardStream, ThreadSpec};
 
 use crate::core::{Core, CoreGuard};
 use announcements::Announcements;
+use by_ticket::ByTicket;
 use exit::RunEnd;
 use gondwana_control::{Control, Report};
 use gondwana_fabric::Fabric;
@@ -78,7 +80,6 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex};
 use stdio_calls::StdioCallers;
 use sync::SyncObjects;
-use thread_words::ThreadBytes;
 use threads::Threads;
 use waiting::Waiting;
 
@@ -97,7 +98,7 @@ pub struct Node {
     waiting: Waiting,
     placement: PagePlacement,
     stdio: StdioCallers,
-    thread_bytes: ThreadBytes,
+    thread_bytes: ByTicket<Vec<u8>>,
     service: Service,
     run_end: RunEnd,
     control: Control,

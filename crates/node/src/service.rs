@@ -248,7 +248,7 @@ impl Node {
                 self.core().env.post(from, &Wire::ThreadBytes { ticket }, &bytes);
             }
             Wire::ThreadBytes { ticket } => {
-                self.thread_bytes.keep(ticket.0, bulk);
+                self.thread_bytes.keep(ticket.0, bulk.to_vec());
                 self.core().announce(ticket, Answer::Done(0));
             }
             Wire::WriteThreadBytes { ticket, address } => {

@@ -1,6 +1,7 @@
 //! How a process becomes a node.
 
 use crate::announcements::Announcements;
+use crate::by_ticket::ByTicket;
 use crate::core::Core;
 use crate::env::NodeEnv;
 use crate::exit::RunEnd;
@@ -12,7 +13,6 @@ use crate::registry::Registry;
 use crate::service::Service;
 use crate::stdio_calls::StdioCallers;
 use crate::sync::SyncObjects;
-use crate::thread_words::ThreadBytes;
 use crate::threads::Threads;
 use crate::wait_slots::WaitSlots;
 use crate::waiting::Waiting;
@@ -197,7 +197,7 @@ impl Node {
             waiting: Waiting::new(slots, processors(), usize::from(boot.nodes)),
             placement: PagePlacement::new(placer, &geometry),
             stdio: StdioCallers::default(),
-            thread_bytes: ThreadBytes::default(),
+            thread_bytes: ByTicket::default(),
             service: Service::new(Keepalives::new(&boot.fabric, me)),
             run_end: RunEnd::default(),
             control,

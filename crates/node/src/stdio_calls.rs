@@ -1,5 +1,6 @@
 //! Calls on standard I/O streams (`FILE`) of other nodes: only the node that has opened a stream can make them.
 
+use crate::by_ticket::ByTicket;
 use crate::deferred::DeferredTask;
 use crate::wire::Wire;
 use crate::{Node, Thread};
@@ -7,7 +8,7 @@ use gondwana_coherence::sync::{Answer, Ticket};
 use gondwana_locks::{lock, wait_while};
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex};
 
 /// How many bytes a call reads or writes at most.
@@ -104,8 +105,8 @@ struct Asked {
 pub(crate) struct StdioCallers {
     calls: Mutex<Calls>,
     came: Condvar,
-    /// The results of calls of this node's threads, by their tickets, until they take them.
-    done: Mutex<HashMap<u64, StreamDone>>,
+    /// The results of calls of this node's threads.
+    done: ByTicket<StreamDone>,
 }
 
 #[derive(Default)]
@@ -144,16 +145,6 @@ impl StdioCallers {
     fn finish(&self) {
         lock(&self.calls).free += 1;
     }
-
-    /// Keeps the result of a call until its thread takes it.
-    fn keep(&self, ticket: u64, done: StreamDone) {
-        lock(&self.done).insert(ticket, done);
-    }
-
-    /// The result of a call, once.
-    fn take(&self, ticket: u64) -> Option<StreamDone> {
-        lock(&self.done).remove(&ticket)
-    }
 }
 
 impl Node {
@@ -164,7 +155,7 @@ impl Node {
             let ticket = u64::from(Thread::current(self).slot.0);
             // The result of the call comes with the rest, ahead of the answer.
             let _ = self.ask_with(opener, bytes, move |ticket| Wire::Stream { ticket, call });
-            self.stdio.take(ticket).expect("it came ahead of the answer")
+            self.stdio.done.take(ticket).expect("it came ahead of the answer")
         })
     }
 
@@ -202,7 +193,7 @@ impl Node {
 
     /// A call of a thread of this node is made.
     pub(crate) fn stream_call_done(&self, ticket: Ticket, done: StreamDone) {
-        self.stdio.keep(ticket.0, done);
+        self.stdio.done.keep(ticket.0, done);
         self.core().announce(ticket, Answer::Done(0));
     }
 }
@@ -244,9 +235,9 @@ mod tests {
     #[test]
     fn a_result_is_taken_once_by_its_own_thread() {
         let callers = StdioCallers::default();
-        callers.keep(7, StreamDone { result: 1, ..StreamDone::default() });
-        assert_eq!(callers.take(8), None);
-        assert_eq!(callers.take(7).map(|done| done.result), Some(1));
-        assert_eq!(callers.take(7), None);
+        callers.done.keep(7, StreamDone { result: 1, ..StreamDone::default() });
+        assert_eq!(callers.done.take(8), None);
+        assert_eq!(callers.done.take(7).map(|done| done.result), Some(1));
+        assert_eq!(callers.done.take(7), None);
     }
 }

@@ -2,24 +2,7 @@
 
 use crate::wire::Wire;
 use crate::{Node, Thread};
-use gondwana_locks::lock;
 use gondwana_topology::NodeId;
-use std::collections::HashMap;
-use std::sync::Mutex;
-
-/// What threads of this node have read, by their tickets, until they take it.
-#[derive(Default)]
-pub(crate) struct ThreadBytes(Mutex<HashMap<u64, Vec<u8>>>);
-
-impl ThreadBytes {
-    pub(crate) fn keep(&self, ticket: u64, bytes: &[u8]) {
-        lock(&self.0).insert(ticket, bytes.to_vec());
-    }
-
-    fn take(&self, ticket: u64) -> Vec<u8> {
-        lock(&self.0).remove(&ticket).unwrap_or_default()
-    }
-}
 
 impl Node {
     /// Reads bytes that a thread of another node has in its memory, as many as a message carries at most.
@@ -27,7 +10,7 @@ impl Node {
         let (address, count) = (address as u64, u32::try_from(into.len()).unwrap_or(0));
         self.ask(owner, move |ticket| Wire::ReadThreadBytes { ticket, address, count });
         let bytes = self.thread_bytes.take(u64::from(Thread::current(self).slot.0));
-        if bytes.len() == into.len() {
+        if let Some(bytes) = bytes.filter(|bytes| bytes.len() == into.len()) {
             into.copy_from_slice(&bytes);
         }
     }

@@ -8,7 +8,7 @@
 use crate::io::timers;
 use crate::numbers::many;
 use crate::pthread::start_in;
-use crate::{handler_stack, report, thread_memory};
+use crate::{handler_stack, report, signals, thread_memory};
 use gondwana_elf::loaded;
 use gondwana_node::Node;
 use libc::{c_int, c_void, pid_t, siginfo_t};
@@ -35,21 +35,10 @@ pub(crate) fn run<F: FnOnce()>(node: &Node, run: F) -> ! {
         let why = std::io::Error::from_raw_os_error(error);
         report::fatal(&format!("the thread of main cannot be started: {why}"));
     }
-    let all = u64::MAX;
-    // By system call, without the C library's variables for this thread: the new one has them now.
-    // SAFETY: changes only which signals come here; then nothing wakes this thread.
-    unsafe {
-        let none = std::ptr::null_mut::<u64>();
-        gondwana_sys::syscall!(
-            libc::SYS_rt_sigprocmask,
-            libc::SIG_SETMASK,
-            &raw const all,
-            none,
-            size_of::<u64>()
-        );
-        loop {
-            gondwana_sys::syscall!(libc::SYS_pause);
-        }
+    signals::block_only(u64::MAX);
+    loop {
+        // SAFETY: nothing wakes this thread, whose variables the new one has now.
+        unsafe { gondwana_sys::syscall!(libc::SYS_pause) };
     }
 }
 

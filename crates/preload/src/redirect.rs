@@ -267,8 +267,9 @@ fn write_back(node: &'static Node, inside: &Inside) -> bool {
         }
         Action::Any => {
             let after = &place.words[words.start % (BLOCK / WORD)..];
-            let changed = words.zip(before.iter().zip(after)).filter(|(_, (before, after))| before != after);
-            changed.into_iter().all(|(word, (&before, &after))| {
+            let mut changed =
+                words.zip(before.iter().zip(after)).filter(|(_, (before, after))| before != after);
+            changed.all(|(word, (&before, &after))| {
                 let at = word * WORD;
                 let mut current = before;
                 while !node.exchange_thread_word(*owner, at, current, merged(current, before, after)) {

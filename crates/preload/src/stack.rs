@@ -1,7 +1,7 @@
 //! Running code on a stack inside the span.
 //!
-//! A thread's control block and thread-local storage stay where the C library puts them, in memory private to
-//! the node; only its frames are shared, so that other threads may follow pointers to its locals.
+//! A thread's control block and thread-local storage stay where the C library puts them, in memory that is no page of
+//! the span; its frames are shared pages, so that other threads may follow pointers to its locals.
 
 use std::arch::naked_asm;
 

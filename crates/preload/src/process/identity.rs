@@ -39,9 +39,10 @@ pub(crate) fn thread() -> pid_t {
 
 /// By which number the kernel of this node knows a thread that a program names so.
 pub(crate) fn kernel_number(number: pid_t) -> pid_t {
-    let main = common_number(MAIN).filter(|_| number == process());
-    let is_known = |node: &&Node| node.is_first() || node.is_on_one_computer();
-    main.filter(|_| Node::current().as_ref().is_some_and(is_known)).unwrap_or(number)
+    match Node::current().map(|node| place(node, number)) {
+        Some(Place::Here(number)) => number,
+        _ => number,
+    }
 }
 
 /// Where a thread or process is, and the kernel's number of it there.
