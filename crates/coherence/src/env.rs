@@ -5,6 +5,7 @@ use crate::sync::Object;
 use gondwana_page::{Access, RemoteAccess, Writers};
 use gondwana_topology::{NodeId, NodeSet};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A page of the span, counted from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -210,6 +211,10 @@ pub trait Env {
     }
     /// Appends the notices that other nodes have posted to this one since the last call, each with the node that wrote the page.
     fn posted_notices(&mut self, _notices: &mut Vec<(Page, NodeId)>) {}
+    /// The time since some moment.
+    fn now(&self) -> Duration;
+    /// A thread of this node runs, or waits for nothing but a page.
+    fn is_computing(&self) -> bool;
     /// The operation begun with this waiter is complete.
     fn resume(&mut self, waiter: Waiter);
     /// True if a monitor wants to know what threads access.
@@ -304,10 +309,12 @@ pub trait Protocol: Send {
     fn is_wanted(&self) -> bool {
         false
     }
-    /// Lets go of pages that were kept so that the threads that had waited for them could repeat their accesses.
-    /// An error is as for [`Protocol::message`].
-    fn settle(&mut self, _env: &mut dyn Env) -> Result<(), crate::Violation> {
-        Ok(())
+    /// A thread that waited for a page after a fault goes on, and repeats its access at once.
+    fn repeats(&mut self, _page: Page, _env: &mut dyn Env) {}
+    /// Lets go of pages that other nodes wait for and that need not stay any longer. Returns in what time to do so again; `None`
+    /// if nobody waits. An error is as for [`Protocol::message`].
+    fn settle(&mut self, _env: &mut dyn Env) -> Result<Option<Duration>, crate::Violation> {
+        Ok(None)
     }
     /// The home of `count` pages from `first` is to be `home`, and to stay there; with `None` it may be anywhere again.
     /// Takes effect at once for pages that no thread has touched, and for those that only this node has used if

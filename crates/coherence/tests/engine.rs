@@ -9,6 +9,7 @@ use gondwana_testbed::programs::{place_anywhere, race_free};
 use gondwana_testbed::world::{Op, Setup};
 use lazy_updates::LazyUpdates;
 use proptest::prelude::*;
+use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
 struct Case {
@@ -76,7 +77,7 @@ fn setup(case: Case, places: usize) -> ClusterSetup {
             program.push(Step::Post((thread + 1) % threads));
         }
     }
-    ClusterSetup { layout: world.layout(0), threads: programs, seed }
+    ClusterSetup { layout: world.layout(0), threads: programs, step: 2_000, seed }
 }
 
 fn run(
@@ -100,8 +101,8 @@ proptest! {
     }
 
     #[test]
-    fn sc_engines_run_programs_right(case in case(), hold: bool) {
-        run(case, 0, |layout| Box::new(Sc::new(layout, ScOptions { hold })))?;
+    fn sc_engines_run_programs_right(case in case(), hold: bool, slice_pages in 0..4_u32) {
+        run(case, 0, |layout| Box::new(Sc::new(layout, ScOptions { hold: hold.then_some(Duration::from_micros(8)), slice_pages })))?;
     }
 
     /// Nothing but what synchronisation carries brings data to other nodes.

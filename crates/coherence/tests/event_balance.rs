@@ -21,6 +21,7 @@ use gondwana_testbed::programs::{Rng, expose_anywhere, place_anywhere, race_free
 use gondwana_testbed::world::{Action, Machine, Op, Setup, World};
 use std::collections::BTreeMap;
 use std::num::TryFromIntError;
+use std::time::Duration;
 
 /// Programs that each protocol runs.
 const PROGRAMS: u64 = 1500;
@@ -347,7 +348,9 @@ fn check_run(protocol: &str, seed: u64) -> Told {
     let told = match protocol {
         "csm" => run(&setup, seed, |layout| Csm::new(layout, csm(CsmOptions::default().keep))),
         "csm-invalidate" => run(&setup, seed, |layout| Csm::new(layout, csm(0))),
-        "sc" => run(&setup, seed, |layout| Sc::new(layout, ScOptions { hold: true })),
+        "sc" => run(&setup, seed, |layout| {
+            Sc::new(layout, ScOptions { hold: Some(Duration::ZERO), ..ScOptions::default() })
+        }),
         "erc" => run(&setup, seed, |layout| Erc::new(layout, ErcOptions { hold: true })),
         _ => panic!("{protocol}: which equations hold for it?"),
     };

@@ -9,6 +9,7 @@ use gondwana_coherence::{
     StartOptions, SyncPoint, Waiter,
 };
 use gondwana_testbed::scripted::{SIZE, Scripted, Seen};
+use std::time::Duration;
 
 /// Bytes of one, two and three pages.
 const ONE: u64 = SIZE as u64;
@@ -37,7 +38,9 @@ fn moving() -> CsmOptions {
 }
 
 fn sc(nodes: u16) -> Scripted {
-    Scripted::new(nodes, PAGES, |layout: Layout| Box::new(Sc::new(layout, ScOptions { hold: true })))
+    Scripted::new(nodes, PAGES, |layout: Layout| {
+        Box::new(Sc::new(layout, ScOptions { hold: Some(Duration::ZERO), ..ScOptions::default() }))
+    })
 }
 
 fn erc(nodes: u16) -> Scripted {

@@ -18,6 +18,7 @@ use gondwana_testbed::scripted::{Letter, SIZE, Scripted};
 use gondwana_topology::{Id, NodeId};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::time::Duration;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -125,6 +126,14 @@ impl Env for Uncounted<'_, '_> {
 
     fn is_observed(&self) -> bool {
         self.0.is_observed()
+    }
+
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn is_computing(&self) -> bool {
+        self.0.is_computing()
     }
 }
 
@@ -263,7 +272,10 @@ fn csm(options: CsmOptions, round: fn(&mut Counted)) -> Vec<Step> {
 }
 
 fn sc(round: fn(&mut Counted)) -> Vec<Step> {
-    steady(|layout| Box::new(Sc::new(layout, ScOptions { hold: true })), round)
+    steady(
+        |layout| Box::new(Sc::new(layout, ScOptions { hold: Some(Duration::ZERO), ..ScOptions::default() })),
+        round,
+    )
 }
 
 fn erc(round: fn(&mut Counted)) -> Vec<Step> {

@@ -5,6 +5,7 @@ use gondwana_coherence::{Csm, CsmOptions, Erc, ErcOptions, HomeRole, Layout, Pag
 use gondwana_testbed::programs::{Rng, expose_anywhere, place_anywhere, race_free, racy, with_new_pages};
 use gondwana_testbed::world::{Action, Machine, Setup, World};
 use proptest::prelude::*;
+use std::time::Duration;
 
 #[derive(Clone, Debug)]
 struct Case {
@@ -60,7 +61,8 @@ fn case() -> impl Strategy<Value = Case> {
                 let sample = 1 + (seed % 4) as u32;
                 let updates = (seed / 4 % 4) as u8;
                 let csm = CsmOptions { migrate, bulk_limit, one_sided, keep, updates, sample, window };
-                let sc = ScOptions { hold };
+                let hold = hold.then_some(Duration::ZERO);
+                let sc = ScOptions { hold, ..ScOptions::default() };
                 let racy = false;
                 Case {
                     nodes,
@@ -168,7 +170,7 @@ proptest! {
     /// It does not place pages.
     #[test]
     fn erc_race_free_programs_read_what_happens_before_says(case in case()) {
-        let hold = case.sc.hold;
+        let hold = case.sc.hold.is_some();
         let case = Case { placed: vec![], ..case };
         run(&case, |layout| Erc::new(layout, ErcOptions { hold }))?;
     }

@@ -7,6 +7,7 @@ use gondwana_coherence::{Layout, Sc, ScOptions};
 use gondwana_testbed::model::Schedules;
 use gondwana_testbed::programs::{self, Rng};
 use gondwana_testbed::world::Op::{self, Barrier, Lock, Place, Read, Unlock, Write};
+use std::time::Duration;
 
 const X: usize = 0;
 const Y: usize = 2;
@@ -16,7 +17,7 @@ fn machine(layout: Layout) -> Sc {
 }
 
 fn holding(layout: Layout) -> Sc {
-    Sc::new(layout, ScOptions { hold: true })
+    Sc::new(layout, ScOptions { hold: Some(Duration::ZERO), ..ScOptions::default() })
 }
 
 /// Checks a program with and without holding, with and without bringing pages ahead, with each set of managers.

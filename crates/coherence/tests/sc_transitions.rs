@@ -22,7 +22,7 @@ fn take(cluster: &mut Scripted, message: &ScMessage, bulk: &[u8]) -> Result<(), 
 /// Page 0, to be written as soon as `acks` invalidations are acknowledged.
 fn pages(acks: u32) -> ScMessage {
     let (first, manager) = (Page(0), MANAGER);
-    ScMessage::Pages { first, asked: 1, served: 1, write: true, manager, untouched: false, acks }
+    ScMessage::Pages { first, asked: 1, served: 1, write: true, manager, untouched: false, acks, kept: false }
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_page_is_written_when_every_other_copy_is_gone() {
     take(&mut cluster, &pages(u32::from(NODES) - 1), &[0; SIZE]).unwrap();
     for _ in 1..NODES {
         assert_ne!(cluster.memories[ME].access[0], Access::Write);
-        take(&mut cluster, &ScMessage::InvalidateAck { page: Page(0) }, &[]).unwrap();
+        take(&mut cluster, &ScMessage::InvalidateAck { page: Page(0), kept: false }, &[]).unwrap();
     }
     assert_eq!(cluster.memories[ME].access[0], Access::Write);
 }
@@ -48,7 +48,16 @@ fn more_acknowledgements_than_nodes_are_refused() {
         cluster.finish();
         assert_eq!(cluster.memories[ME].access[0], Access::Write);
         let (page, requester) = (Page(0), NodeId(2));
-        let forward = ScMessage::Forward { page, asked: 1, write: true, contents: true, acks, requester };
+        let forward = ScMessage::Forward {
+            page,
+            asked: 1,
+            write: true,
+            contents: true,
+            acks,
+            requester,
+            slice: 1,
+            kept: false,
+        };
         assert_eq!(take(&mut cluster, &forward, &[]), refused("Forward"));
         assert_eq!(cluster.memories[ME].access[0], Access::Write);
     }

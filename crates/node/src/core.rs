@@ -18,6 +18,7 @@ use gondwana_fabric::Gathering;
 use gondwana_prefetch::Prefetch;
 use gondwana_topology::NodeId;
 use std::sync::TryLockError;
+use std::time::Duration;
 
 /// Pages of mostly read memory that one message asks for.
 const MOST_REPLICATED: u32 = 128;
@@ -204,12 +205,17 @@ impl Core {
         self.engine.protocol().is_wanted()
     }
 
-    /// Lets go of pages that were kept for threads of this node.
-    pub(crate) fn let_go(&mut self) {
+    /// The calling thread waited for a page and goes on.
+    pub(crate) fn repeats(&mut self, page: Page) {
+        self.engine.with_protocol(&mut self.env, |protocol, env| protocol.repeats(page, env));
+    }
+
+    /// Lets go of pages that need not stay for threads of this node any longer. Returns in what time to do so again.
+    pub(crate) fn let_go(&mut self) -> Option<Duration> {
         let settled = self.engine.with_protocol(&mut self.env, |protocol, env| protocol.settle(env));
-        if let Err(violation) = settled {
+        settled.unwrap_or_else(|violation| {
             crate::fatal(&format!("the coherence protocol was broken: {violation}"));
-        }
+        })
     }
 
     /// Something about mutex tokens.

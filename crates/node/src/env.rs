@@ -337,6 +337,14 @@ impl Env for NodeEnv {
         self.announce(slot, event::COHERENT, 0);
     }
 
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn is_computing(&self) -> bool {
+        Node::current().is_some_and(|node| node.threads.any_computes())
+    }
+
     fn is_observed(&self) -> bool {
         self.sink.is_some()
     }
@@ -349,10 +357,6 @@ impl Env for NodeEnv {
 }
 
 impl EngineEnv for NodeEnv {
-    fn now(&self) -> Duration {
-        self.began.elapsed()
-    }
-
     /// A thread of the program that receives messages waits itself.
     fn is_active(&self) -> bool {
         Thread::is_service() && Node::current().is_some_and(|node| node.threads.any_runs())

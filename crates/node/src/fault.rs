@@ -8,6 +8,7 @@
 use crate::monitor::Touch;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
+use gondwana_coherence::Consistency;
 use gondwana_coherence::{Access, HomeRole, Outcome, Page};
 use gondwana_control::Awaited;
 use gondwana_page::whole_pages;
@@ -74,7 +75,12 @@ impl Node {
         drop(core);
         if outcome == Outcome::Wait {
             let _noted = self.note_wait(slot, Awaited::Page, touch.address as u64, None);
+            self.threads.awaits_page(true);
             self.wait_polling(poller, slot, event::COHERENT, None);
+            self.threads.awaits_page(false);
+            if self.boot.consistency == Consistency::Sc {
+                self.core().repeats(page);
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::signal_mask::SignalMask;
 use crate::wire::{ProcessChange, Wire};
 use crate::{Node, StreamDone, Thread};
 use gondwana_coherence::sync::{Answer, SyncMessage, Ticket};
-use gondwana_coherence::{EngineEnv, MESSAGE_TAG};
+use gondwana_coherence::{Env, MESSAGE_TAG};
 use gondwana_control::Report;
 use gondwana_fabric::{Event, LostReason};
 use gondwana_page::to_usize;
@@ -19,9 +19,8 @@ use std::time::{Duration, Instant};
 /// How often the launcher is told of progress, when it wants to know.
 const PROGRESS: Duration = Duration::from_millis(250);
 
-/// How long a page stays for the thread that waited for it, when another node wants it: the thread must get the
-/// chance to repeat its access, or nodes that fight for a page could take it from each other for ever.
-const HOLD: Duration = Duration::from_micros(20);
+/// In what time the protocol is first told to let go of a page that another node wants.
+const HOLD: Duration = Duration::from_micros(8);
 
 /// What the service thread does besides receiving messages.
 pub(crate) struct Service {
@@ -48,6 +47,11 @@ impl Service {
     /// Another node wants a page that is held here; true if that is new.
     fn note_wanted(&self) -> bool {
         !self.holding.swap(true, Ordering::AcqRel)
+    }
+
+    /// True if another node may want a page that is held here.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.holding.load(Ordering::Relaxed)
     }
 
     /// True if [`Service::note_wanted`] was called since the last time.
@@ -87,6 +91,7 @@ impl Node {
         crate::inject::at("service");
         let mut told = Instant::now();
         let mut signed = told;
+        let mut let_go_at = None;
         let timeout = [self.boot.progress.then_some(PROGRESS), self.service.keepalives.period()]
             .into_iter()
             .flatten()
@@ -98,11 +103,7 @@ impl Node {
             // of the program does so already.
             let has_time = || !self.fabric.is_polled() && !self.service.deferred.may_have_some();
             self.receive_while_idle(&self.waiting.service, has_time);
-            // Asked again each time: the interruption that tells of another one may end this very wait.
-            while self.service.take_wanted() {
-                self.fabric.wait(Some(HOLD));
-                self.core().let_go();
-            }
+            let pages_due = self.let_go_of_due_pages(&mut let_go_at);
             while let Some(event) = self.fabric.next_event() {
                 let Event::Lost(node, reason) = event;
                 let silent = matches!(reason, LostReason::Silent(_));
@@ -115,7 +116,7 @@ impl Node {
             }
             self.give_signs_of_life(&mut signed);
             let due = self.let_go_of_due_tokens();
-            self.fabric.wait(timeout.into_iter().chain(due).min());
+            self.fabric.wait(timeout.into_iter().chain(due).chain(pages_due).min());
         }
     }
 
@@ -126,9 +127,22 @@ impl Node {
         }
     }
 
+    /// Lets go of pages that another node wants, a moment after it was noted first and then when the protocol says. Returns in
+    /// what time to do so again.
+    fn let_go_of_due_pages(&self, at: &mut Option<Instant>) -> Option<Duration> {
+        if at.is_none() && self.service.take_wanted() {
+            *at = Some(Instant::now() + HOLD);
+        }
+        if at.is_some_and(|at| at <= Instant::now()) {
+            self.service.take_wanted();
+            *at = self.core().let_go().map(|due| Instant::now() + due);
+        }
+        at.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
     /// Lets go of all that is kept for threads of this node.
     pub(crate) fn let_go(&'static self) {
-        self.core().let_go();
+        let _next = self.core().let_go();
         self.let_go_of_tokens();
     }
 

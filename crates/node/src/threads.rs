@@ -20,6 +20,8 @@ pub(crate) struct Threads {
     live: AtomicU32,
     /// Those of them that wait.
     waiting: AtomicU32,
+    /// Those of them that wait for a page.
+    awaiting_pages: AtomicU32,
     /// Threads that were started here so far.
     started: AtomicU64,
     /// Calls in threads of other nodes so far.
@@ -39,6 +41,7 @@ impl Threads {
             processors: u32::from(processors),
             live: AtomicU32::new(u32::from(is_first)),
             waiting: AtomicU32::new(0),
+            awaiting_pages: AtomicU32::new(0),
             started: AtomicU64::new(0),
             remote_calls: AtomicU32::new(0),
             any_remote: AtomicBool::new(false),
@@ -127,6 +130,20 @@ impl Threads {
     /// True if not all threads of this node wait.
     pub(crate) fn any_runs(&self) -> bool {
         self.live() > self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// True if a thread of this node runs, or waits for nothing but a page.
+    pub(crate) fn any_computes(&self) -> bool {
+        self.live() + self.awaiting_pages.load(Ordering::Relaxed) > self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// The calling thread begins to wait for a page, or has it.
+    pub(crate) fn awaits_page(&self, waits: bool) {
+        let _before = if waits {
+            self.awaiting_pages.fetch_add(1, Ordering::Relaxed)
+        } else {
+            self.awaiting_pages.fetch_sub(1, Ordering::Relaxed)
+        };
     }
 
     /// One more thread is started here.

@@ -116,6 +116,9 @@ impl Node {
             return self.waiting.slots.seen(slot, mask);
         }
         self.threads.begin_wait();
+        if self.service.is_wanted() && !self.threads.any_computes() {
+            let _next = self.core().let_go();
+        }
         if let Some(node) = left {
             if poller.is_some() {
                 self.receive_for(MOMENT, || self.waiting.slots.seen(slot, mask) == 0, |_| {});

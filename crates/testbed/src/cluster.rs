@@ -34,6 +34,8 @@ pub struct ClusterSetup {
     pub layout: Layout,
     /// The node that each thread runs on, and its program.
     pub threads: Vec<(usize, Vec<Step>)>,
+    /// The longest time that a step of a thread takes, in nanoseconds.
+    pub step: usize,
     /// Decides how long everything takes.
     pub seed: u64,
 }
@@ -58,6 +60,8 @@ struct Thread {
     program: Vec<Step>,
     counter: usize,
     phase: Phase,
+    /// The page for which it has waited since its last fault.
+    awaited: Option<Page>,
 }
 
 struct Node {
@@ -86,6 +90,7 @@ pub struct Cluster {
     now: u64,
     /// When the last message from one node to another arrives.
     arrivals: Vec<Vec<u64>>,
+    longest_step: usize,
     rng: Rng,
     /// What a machine with one memory would hold: programs free of races must read this.
     reference: Vec<u8>,
@@ -102,7 +107,7 @@ const HOLD: u64 = 20_000;
 impl Cluster {
     /// The cluster before its first step. `protocol` makes the coherence protocol of a node.
     pub fn new(setup: ClusterSetup, protocol: impl Fn(Layout) -> Box<dyn Protocol>) -> Self {
-        let ClusterSetup { layout, threads, seed } = setup;
+        let ClusterSetup { layout, threads, step, seed } = setup;
         let count = usize::from(layout.nodes());
         let managing = layout.nodes();
         let manager: ManagerOf =
@@ -129,11 +134,12 @@ impl Cluster {
             noted: 0,
             now: 0,
             arrivals: vec![vec![0; count]; count],
+            longest_step: step,
             rng: Rng(seed),
             reference,
         };
         for (index, (node, program)) in threads.into_iter().enumerate() {
-            cluster.threads.push(Thread { node, program, counter: 0, phase: Phase::Begin });
+            cluster.threads.push(Thread { node, program, counter: 0, phase: Phase::Begin, awaited: None });
             cluster.go_on(index);
         }
         (0..count).for_each(|node| cluster.note(HOLD, Due::LetGo(node)));
@@ -176,7 +182,7 @@ impl Cluster {
     }
 
     fn go_on(&mut self, thread: usize) {
-        let takes = 1 + self.rng.below(2_000) as u64;
+        let takes = 1 + self.rng.below(self.longest_step) as u64;
         self.note(takes, Due::Thread(thread));
     }
 
@@ -243,6 +249,13 @@ impl Cluster {
             self.threads[index].phase = Phase::Ended;
             return Ok(());
         };
+        if phase == Phase::Fault
+            && let Some(page) = self.threads[index].awaited.take()
+        {
+            self.call(node, |engine, env| {
+                engine.with_protocol(env, |protocol, env| protocol.repeats(page, env));
+            });
+        }
         let done = match (step, phase) {
             (_, Phase::Ended) => unreachable!("it does not go on"),
             (Step::Wait(_), Phase::Told) => {
@@ -359,6 +372,7 @@ impl Cluster {
         let node = self.threads[index].node;
         let Some(page) = self.nodes[node].memory.lacks(address, access) else { return true };
         self.threads[index].phase = Phase::Fault;
+        self.threads[index].awaited = Some(page);
         let waiter = Waiter(index as u64);
         let outcome = self.call(node, |engine, env| {
             engine.with_protocol(env, |protocol, env| protocol.fault(page, access, 1, waiter, env))

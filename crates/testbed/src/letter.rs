@@ -5,7 +5,6 @@ use gondwana_coherence::sync::{Answer, LockGrant, Request, SyncMessage, Ticket};
 use gondwana_coherence::{Continuation, EngineEnv, MESSAGE_TAG, Waiter};
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// A message between two engines, without what is beside it.
 pub(crate) enum Letter<'a> {
@@ -45,10 +44,6 @@ impl SimEnv<'_> {
 }
 
 impl EngineEnv for SimEnv<'_> {
-    fn now(&self) -> Duration {
-        self.now
-    }
-
     fn is_active(&self) -> bool {
         true
     }

@@ -208,6 +208,14 @@ impl Env for SimEnv<'_> {
         }
     }
 
+    fn now(&self) -> Duration {
+        self.now
+    }
+
+    fn is_computing(&self) -> bool {
+        true
+    }
+
     fn make_twin(&mut self, page: Page) {
         assert_ne!(self.memory.access[page.0 as usize], Access::Write, "twin of a page in use");
         let copy = self.memory.frame(page).to_vec();

@@ -2,15 +2,12 @@ use super::pending::Continuation;
 use crate::sync::{Answer, LockGrant, Request, SyncMessage, Ticket};
 use crate::{Env, Waiter};
 use gondwana_topology::NodeId;
-use std::time::Duration;
 
-/// The node as its [`Engine`](super::Engine) sees it: beside its memory a clock, the transport of synchronisation, and the threads
+/// The node as its [`Engine`](super::Engine) sees it: beside its memory the transport of synchronisation, and the threads
 /// that wait for it.
 ///
 /// All messages from one node to another, those of [`Env`] too, arrive in the order sent; `to` is never this node.
 pub trait EngineEnv: Env {
-    /// The time since some moment.
-    fn now(&self) -> Duration;
     /// A thread of this node runs, and may use a mutex before long.
     fn is_active(&self) -> bool;
     /// One of the engine's own waiters for which [`Env::resume`] was called, each once.

@@ -45,6 +45,7 @@ use gondwana_topology::{NodeId, NodeSet};
 use rounds::Rounds;
 use state::{HELD, NOBODY, PageEntry};
 use std::hash::{Hash, Hasher};
+use std::time::Duration;
 
 /// This protocol in [`PROTOCOLS`](crate::PROTOCOLS).
 pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
@@ -284,11 +285,12 @@ impl Protocol for Erc {
         self.parked.iter().any(|parked| parked.write && self.pages.get(parked.page).flags.has(HELD))
     }
 
-    fn settle(&mut self, env: &mut dyn Env) -> Result<(), Violation> {
+    fn settle(&mut self, env: &mut dyn Env) -> Result<Option<Duration>, Violation> {
         for page in self.held.drain(..) {
             self.pages.entry(page).flags.take(HELD);
         }
-        self.serve_parked(env)
+        self.serve_parked(env)?;
+        Ok(None)
     }
 
     fn place(&mut self, _first: Page, _count: u32, _home: Option<NodeId>, _used: bool, _env: &mut dyn Env) {}

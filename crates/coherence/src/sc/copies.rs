@@ -2,7 +2,7 @@
 
 use super::Sc;
 use super::message::ScMessage;
-use super::state::{ARRIVED, ASKED, HELD, ScState};
+use super::state::{ARRIVED, ASKED, KEPT, ScState};
 use crate::runs::span;
 use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
@@ -16,6 +16,7 @@ pub(super) struct Pages {
     pub manager: NodeId,
     pub untouched: bool,
     pub acks: u32,
+    pub kept: bool,
 }
 
 impl Sc {
@@ -27,7 +28,7 @@ impl Sc {
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
         const NAME: &str = "Pages";
-        let &Pages { first, asked, served, write, manager, untouched, acks } = pages;
+        let &Pages { first, asked, served, write, manager, untouched, acks, kept } = pages;
         self.pages.check(first, asked)?;
         let has_copy = self.pages.entry(first).state != ScState::None;
         let sized = self.pages.layout().are_contents(bulk, served);
@@ -55,6 +56,9 @@ impl Sc {
         }
         for page in span(first, served) {
             self.learn_manager(NAME, page, manager)?;
+        }
+        if kept {
+            self.pages.entry(first).set(KEPT);
         }
         if untouched {
             // Never touched anywhere, so this node's frames are zero as well.
@@ -99,13 +103,16 @@ impl Sc {
         self.write_if_acknowledged(page, env);
     }
 
-    pub(super) fn take_ack(&mut self, page: Page, env: &mut dyn Env) -> Result<(), Violation> {
+    pub(super) fn take_ack(&mut self, page: Page, kept: bool, env: &mut dyn Env) -> Result<(), Violation> {
         self.pages.check(page, 1)?;
         let entry = self.pages.entry(page);
         if !entry.has(ASKED) {
             return Err(Violation::Unexpected { message: "InvalidateAck", page });
         }
         entry.acks -= 1;
+        if kept {
+            entry.set(KEPT);
+        }
         self.write_if_acknowledged(page, env);
         self.serve_if_managed(page, env);
         Ok(())
@@ -150,6 +157,7 @@ impl Sc {
     /// Ends this node's use of a page, before it is sent away to be written by `writer`, or written there.
     pub(super) fn lose(&mut self, page: Page, writer: NodeId, env: &mut dyn Env) {
         env.protect(page, 1, Access::None);
+        self.holds.lost(page, env.now());
         let entry = self.pages.entry(page);
         let incident = match std::mem::replace(&mut entry.state, ScState::None) {
             ScState::Write => {
@@ -162,18 +170,17 @@ impl Sc {
         self.counters.invalidations += 1;
     }
 
-    /// Handles a manager's `Forward` or `Invalidate`, or puts it off while the page is held for a thread.
+    /// Handles a manager's `Forward` or `Invalidate`, or puts it off while the page stays. `again`: after it was put off.
     pub(super) fn give_up(
         &mut self,
         from: NodeId,
         message: ScMessage,
+        again: bool,
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
-        let (name, page, to) = match message {
-            ScMessage::Forward { page, requester, .. } => ("Forward", page, requester),
-            ScMessage::Invalidate { page, writer } => ("Invalidate", page, writer),
-            _ => return Ok(()),
-        };
+        let Some((page, turn)) = message.taken() else { return Ok(()) };
+        let to = turn.node;
+        let name = if matches!(message, ScMessage::Forward { .. }) { "Forward" } else { "Invalidate" };
         self.pages.check(page, 1)?;
         self.pages.check_node(name, to)?;
         let entry = *self.pages.entry(page);
@@ -187,13 +194,14 @@ impl Sc {
             self.check_acks(name, page, acks)?;
         }
         self.learn_manager(name, page, from)?;
-        if entry.has(HELD) {
+        self.holds.saw(turn.slice);
+        if self.holds.end(page, turn, self.pages.me(), env).is_some() {
             self.parked.push((from, message));
             return Ok(());
         }
-        let ScMessage::Forward { asked, write, contents, acks, requester, .. } = message else {
+        let ScMessage::Forward { asked, write, contents, acks, requester, kept, .. } = message else {
             self.lose(page, to, env);
-            self.send(to, &ScMessage::InvalidateAck { page }, &[], env);
+            self.send(to, &ScMessage::InvalidateAck { page, kept: again }, &[], env);
             return Ok(());
         };
         if write {
@@ -202,10 +210,19 @@ impl Sc {
             env.protect(page, 1, Access::Read);
             env.observe(Event::Shared, page, 1, requester);
             self.pages.entry(page).state = ScState::Owner;
+            self.holds.lost(page, env.now());
             self.counters.exclusive_left += 1;
         }
-        let answer =
-            ScMessage::Pages { first: page, asked, served: 1, write, manager: from, untouched: false, acks };
+        let answer = ScMessage::Pages {
+            first: page,
+            asked,
+            served: 1,
+            write,
+            manager: from,
+            untouched: false,
+            acks,
+            kept: kept || again,
+        };
         env.observe(Event::Served { write }, page, 1, requester);
         if contents {
             self.send_pages(requester, &answer, page, 1, env);

@@ -2,7 +2,7 @@
 
 use super::Sc;
 use super::message::ScMessage;
-use super::state::{BUSY, GIVE, HELD, Managed, NOBODY, Request, ScState};
+use super::state::{BUSY, GIVE, Managed, NOBODY, Request, ScState};
 use crate::runs::{runs, span};
 use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::{NodeId, NodeSet};
@@ -29,7 +29,9 @@ impl Sc {
     }
 
     pub(super) fn enqueue(&mut self, page: Page, request: Request, env: &mut dyn Env) {
-        self.pages.record(page).queue.push_back(request);
+        let queue = &mut self.pages.record(page).queue;
+        let kept = !queue.is_empty();
+        queue.push_back(Request { kept, ..request });
         self.serve_next(page, env);
     }
 
@@ -37,8 +39,8 @@ impl Sc {
     pub(super) fn serve_next(&mut self, page: Page, env: &mut dyn Env) {
         while !self.pages.entry(page).has(BUSY) {
             let Some(&request) = self.pages.record(page).queue.front() else { break };
-            if self.is_kept_from(page, request) {
-                self.stalled.push(page);
+            if self.is_kept_from(page, request, env) {
+                self.stall(page);
                 return;
             }
             self.serve(page, request, env);
@@ -46,12 +48,22 @@ impl Sc {
         self.tidy(page);
     }
 
-    /// True if the request would take from this node what it holds for a thread.
-    fn is_kept_from(&mut self, page: Page, request: Request) -> bool {
+    /// The first request for a page waits until [`Sc::settle`].
+    fn stall(&mut self, page: Page) {
+        if let Some(first) = self.pages.record(page).queue.front_mut() {
+            first.kept = true;
+        }
+        if !self.stalled.contains(&page) {
+            self.stalled.push(page);
+        }
+    }
+
+    /// True if the request would take from this node what stays here.
+    fn is_kept_from(&mut self, page: Page, request: Request, env: &dyn Env) -> bool {
         let entry = *self.pages.entry(page);
-        entry.has(HELD)
-            && request.requester != self.pages.me()
-            && if request.write { entry.state != ScState::None } else { entry.state == ScState::Write }
+        let takes = if request.write { entry.state != ScState::None } else { entry.state == ScState::Write };
+        let me = self.pages.me();
+        takes && request.requester != me && self.holds.end(page, request.turn(), me, env).is_some()
     }
 
     /// Serves the first request, or begins to: then the page is busy.
@@ -73,31 +85,41 @@ impl Sc {
     }
 
     fn give_untouched(&mut self, first: Page, request: Request, env: &mut dyn Env) {
-        let Request { requester, write, asked } = request;
+        let Request { requester, write, asked, .. } = request;
         let manager = self.pages.me();
         let served = self.untouched(first, asked);
         for page in span(first, served) {
             self.pages.entry(page).owner = requester;
         }
-        let message =
-            ScMessage::Pages { first, asked, served, write: true, manager, untouched: true, acks: 0 };
+        let message = ScMessage::Pages {
+            first,
+            asked,
+            served,
+            write: true,
+            manager,
+            untouched: true,
+            acks: 0,
+            kept: false,
+        };
         env.observe(Event::Served { write }, first, served, requester);
         self.send(requester, &message, &[], env);
     }
 
     fn give_copies(&mut self, first: Page, request: Request, env: &mut dyn Env) {
-        let Request { requester, asked, .. } = request;
+        let Request { requester, asked, kept, .. } = request;
         let me = self.pages.me();
+        let turn = request.turn();
         let mut written = std::mem::take(&mut self.scratch);
         let mut served = 0;
         for page in span(first, asked) {
             let entry = *self.pages.entry(page);
-            let free = entry.owner == me && !entry.has(BUSY) && !entry.has(HELD);
+            let free = entry.owner == me && !entry.has(BUSY) && self.holds.end(page, turn, me, env).is_none();
             if served > 0 && !free {
                 break;
             }
             served += 1;
             if entry.state == ScState::Write {
+                self.holds.lost(page, env.now());
                 self.pages.entry(page).state = ScState::Owner;
                 written.push(page);
             }
@@ -110,14 +132,22 @@ impl Sc {
         self.counters.exclusive_left += written.len() as u64;
         written.clear();
         self.scratch = written;
-        let message =
-            ScMessage::Pages { first, asked, served, write: false, manager: me, untouched: false, acks: 0 };
+        let message = ScMessage::Pages {
+            first,
+            asked,
+            served,
+            write: false,
+            manager: me,
+            untouched: false,
+            acks: 0,
+            kept,
+        };
         env.observe(Event::Served { write: false }, first, served, requester);
         self.send_pages(requester, &message, first, served, env);
     }
 
     fn serve_write(&mut self, page: Page, request: Request, env: &mut dyn Env) {
-        let Request { requester, asked, .. } = request;
+        let Request { requester, asked, slice, kept, .. } = request;
         let me = self.pages.me();
         let owner = self.pages.entry(page).owner;
         let mut others = self.copies(page);
@@ -128,10 +158,10 @@ impl Sc {
             acks += 1;
             if node == me {
                 self.lose(page, requester, env);
-                self.send(requester, &ScMessage::InvalidateAck { page }, &[], env);
+                self.send(requester, &ScMessage::InvalidateAck { page, kept }, &[], env);
             } else {
                 env.observe(Event::InvalidationSent, page, 1, node);
-                self.send(node, &ScMessage::Invalidate { page, writer: requester }, &[], env);
+                self.send(node, &ScMessage::Invalidate { page, writer: requester, slice }, &[], env);
             }
         }
         if owner != requester && owner != me {
@@ -151,6 +181,7 @@ impl Sc {
                 manager: me,
                 untouched: false,
                 acks,
+                kept,
             };
             env.observe(Event::Served { write: true }, page, 1, requester);
             if contents {
@@ -162,10 +193,10 @@ impl Sc {
     }
 
     fn forward(&mut self, page: Page, request: Request, contents: bool, acks: u32, env: &mut dyn Env) {
-        let Request { requester, write, asked } = request;
+        let Request { requester, write, asked, slice, kept } = request;
         let owner = self.pages.entry(page).owner;
         self.counters.fetches_forwarded += 1;
-        let message = ScMessage::Forward { page, asked, write, contents, acks, requester };
+        let message = ScMessage::Forward { page, asked, write, contents, acks, requester, slice, kept };
         if requester == self.pages.me() {
             env.observe(Event::Asked, page, 1, owner);
         }

@@ -1,5 +1,6 @@
 //! What two [`Sc`](super::Sc) machines say to each other. Page contents travel beside it as plain bytes ("bulk").
 
+use super::hold::Turn;
 use crate::Page;
 use crate::message::{Encoded, Kind};
 use gondwana_topology::NodeId;
@@ -21,6 +22,8 @@ pub enum ScMessage {
         write: bool,
         /// The node that asks.
         requester: NodeId,
+        /// The number of its present or next slice.
+        slice: u32,
     },
     /// Manager to owner: serve this request.
     Forward {
@@ -36,6 +39,10 @@ pub enum ScMessage {
         acks: u32,
         /// The node that asks.
         requester: NodeId,
+        /// The number of its slice when it asked.
+        slice: u32,
+        /// The request has waited at the manager.
+        kept: bool,
     },
     /// Answers a request. Bulk: the contents of the served pages, or nothing if the requester has them already or
     /// they are zero.
@@ -54,6 +61,8 @@ pub enum ScMessage {
         untouched: bool,
         /// How many acknowledgements of invalidations the requester has to wait for.
         acks: u32,
+        /// The request has waited for a node that kept the page, or for another request.
+        kept: bool,
     },
     /// Manager to a node with a copy: give it up and tell the writer.
     Invalidate {
@@ -61,11 +70,15 @@ pub enum ScMessage {
         page: Page,
         /// The node that will write, to which the acknowledgement goes.
         writer: NodeId,
+        /// The number of its slice when it asked.
+        slice: u32,
     },
     /// Answers `Invalidate`, to the writer.
     InvalidateAck {
         /// The page.
         page: Page,
+        /// The invalidation has waited because its node kept the page.
+        kept: bool,
     },
     /// Requester to manager: the request is served, the next may come.
     Confirm {
@@ -94,6 +107,17 @@ pub enum ScMessage {
 
 /// Names of the kinds of these messages.
 pub(super) const KINDS: &[&str] = &["sc"];
+
+impl ScMessage {
+    /// The page that its receiver is to give up, or to share, and whose turn it then is.
+    pub(super) fn taken(&self) -> Option<(Page, Turn)> {
+        match *self {
+            Self::Forward { page, requester: node, slice, .. }
+            | Self::Invalidate { page, writer: node, slice } => Some((page, Turn { slice, node })),
+            _ => None,
+        }
+    }
+}
 
 impl Encoded for ScMessage {
     fn kind(&self) -> Kind {

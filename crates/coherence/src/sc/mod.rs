@@ -13,11 +13,12 @@
 //! # Progress
 //!
 //! A page can be taken away again before the thread that waited for it repeated its access. Nodes that fight for a
-//! page could go on like that for ever. With [`ScOptions::hold`] the machine keeps a page that threads were resumed
-//! for until the node calls [`Sc::settle`]; requests wait so long. The node must do that a moment (some
-//! microseconds) after those threads went on; [`Sc::is_wanted`] tells whether anybody is waiting for it.
+//! page could go on like that for ever. With [`ScOptions::hold`] the machine keeps pages for a while (see `hold.rs`); requests
+//! wait so long. [`Sc::is_wanted`] tells whether any does, and the node must then call [`Sc::settle`], which says when to call it
+//! again.
 
 mod copies;
+mod hold;
 mod manager;
 mod message;
 mod place;
@@ -35,8 +36,10 @@ use crate::{
     Violation, Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
-use state::{ASKED, GIVE, HELD, Managed, NOBODY, PINNED, PageEntry};
+use hold::Holds;
+use state::{ASKED, GIVE, KEPT, Managed, NOBODY, PINNED, PageEntry};
 use std::hash::{Hash, Hasher};
+use std::time::Duration;
 
 /// This protocol in [`PROTOCOLS`](crate::PROTOCOLS).
 pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
@@ -45,16 +48,30 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     placed: PlacedHomes::HandedOver,
     one_sided: false,
     kinds: message::KINDS,
-    start: |layout, _options| Box::new(Sc::new(layout, ScOptions { hold: true })),
+    start: |layout, _options| {
+        Box::new(Sc::new(layout, ScOptions { hold: Some(HOLD), slice_pages: SLICE_PAGES }))
+    },
     recode: recode::<ScMessage>,
 };
+
+/// How long a page stays for a thread that waited for it and goes on.
+const HOLD: Duration = Duration::from_micros(8);
+
+/// As [`ScOptions::slice_pages`].
+const SLICE_PAGES: u32 = 8;
+
+/// How many pages come back together, those of one aligned block.
+const AROUND: u32 = 16;
 
 /// What may be tuned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ScOptions {
-    /// Keep pages for the threads that waited for them until [`Sc::settle`]. Without it the node must see to it
-    /// by itself that a resumed thread repeats its access before the next message is handled.
-    pub hold: bool,
+    /// For how long at least pages stay for the threads that waited for them. With zero they stay until [`Sc::settle`] while
+    /// the clock stands still. Without it the node must see to it by itself that a resumed thread repeats its access
+    /// before the next message is handled.
+    pub hold: Option<Duration>,
+    /// Slices are for so many pages at least: nodes that pass a page to and fro, as for a flag or a lock, need it at once.
+    pub slice_pages: u32,
 }
 
 /// What one node knows about one page, for reports and checks.
@@ -75,15 +92,14 @@ pub struct ScView {
 /// Two machines are equal, and hash alike, if they will behave alike: counters don't count.
 #[derive(Clone, Debug)]
 pub struct Sc {
-    options: ScOptions,
     pages: PageTable<PageEntry, Managed>,
-    /// Threads that wait for a page.
-    waiting: Vec<(Page, Waiter)>,
-    /// Pages that came for threads since the last `settle`.
-    held: Vec<Page>,
-    /// Messages that would take a held page away.
+    /// Threads that wait for a page, and since when.
+    waiting: Vec<(Page, Waiter, Duration)>,
+    /// How long pages stay.
+    holds: Holds,
+    /// Messages that would take away a page that stays.
     parked: Vec<(NodeId, ScMessage)>,
-    /// Pages managed here whose next request would take a held page away.
+    /// Pages managed here whose next request would take away a page that stays.
     stalled: Vec<Page>,
     counters: Counters,
     encoder: Encoder,
@@ -97,9 +113,8 @@ impl Sc {
     pub fn new(layout: Layout, options: ScOptions) -> Self {
         Self {
             pages: PageTable::new(layout),
-            options,
             waiting: Vec::new(),
-            held: Vec::new(),
+            holds: Holds::new(options),
             parked: Vec::new(),
             stalled: Vec::new(),
             counters: Counters::default(),
@@ -130,33 +145,38 @@ impl Sc {
         self.waiting.is_empty() && !self.is_wanted()
     }
 
-    /// True if pages are held for threads that were resumed.
+    /// True if pages stay for threads that were resumed.
     #[must_use]
     pub fn is_holding(&self) -> bool {
-        !self.held.is_empty()
+        self.holds.any_arrived()
     }
 
-    /// True if another node waits for a page that is held here.
+    /// True if another node waits for a page that stays here.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         !self.parked.is_empty() || !self.stalled.is_empty()
     }
 
-    /// Ends the hold on all pages and serves who waited for them.
+    /// Serves those who wait for pages that need not stay any longer. Returns in what time the next of them is due.
     ///
     /// # Errors
     /// As [`Protocol::message`], for a message that was put off.
-    pub fn settle(&mut self, env: &mut dyn Env) -> Result<(), Violation> {
-        for page in self.held.drain(..) {
-            self.pages.entry(page).take(HELD);
-        }
+    pub fn settle(&mut self, env: &mut dyn Env) -> Result<Option<Duration>, Violation> {
+        self.holds.end_due(env.now());
         for (from, message) in std::mem::take(&mut self.parked) {
-            self.handle(from, message, &[], env)?;
+            self.give_up(from, message, true, env)?;
         }
         for page in std::mem::take(&mut self.stalled) {
             self.serve_next(page, env);
         }
-        Ok(())
+        let me = self.pages.me();
+        let parked = self.parked.iter().filter_map(|(_, message)| message.taken());
+        let stalled = self.stalled.iter().filter_map(|&page| {
+            let managed = self.pages.known(self.pages.get(page))?;
+            Some((page, managed.queue.front()?.turn()))
+        });
+        let next = parked.chain(stalled).filter_map(|(page, turn)| self.holds.end(page, turn, me, env)).min();
+        Ok(next.map(|end| end.saturating_sub(env.now())))
     }
 
     fn send(&mut self, to: NodeId, message: &ScMessage, bulk: &[u8], env: &mut dyn Env) {
@@ -198,11 +218,12 @@ impl Sc {
             if !self.pages.entry(page).has(ASKED) {
                 return Outcome::Done;
             }
+            self.ask_around(page, write, env);
         }
-        if entry.state == ScState::None && !self.waiting.iter().any(|(awaited, _)| *awaited == page) {
+        if entry.state == ScState::None && !self.waiting.iter().any(|(awaited, ..)| *awaited == page) {
             self.counters.awaited += 1;
         }
-        self.waiting.push((page, waiter));
+        self.waiting.push((page, waiter, env.now()));
         Outcome::Wait
     }
 
@@ -226,13 +247,29 @@ impl Sc {
         for page in span(first, asked) {
             self.pages.entry(page).set(ASKED);
         }
+        let slice = self.holds.slice_number(env.now());
         if manager == me {
-            self.enqueue(first, state::Request { requester: me, write, asked }, env);
+            self.enqueue(first, state::Request { requester: me, slice, write, asked, kept: false }, env);
         } else {
             self.counters.fetches += 1;
             env.observe(Event::Asked, first, asked, manager);
-            let message = ScMessage::Request { first, count: asked, write, requester: me };
+            let message = ScMessage::Request { first, count: asked, write, requester: me, slice };
             self.send(manager, &message, &[], env);
+        }
+    }
+
+    /// In a slice in which many pages have come back, asks for those around one, too: most of what this node has lost, it uses.
+    fn ask_around(&mut self, page: Page, write: bool, env: &mut dyn Env) {
+        let now = env.now();
+        if !self.holds.collects(now) || !self.holds.was_lost_lately(page, now) {
+            return;
+        }
+        let first = Page(page.0 - page.0 % AROUND);
+        for page in span(first, AROUND.min(self.pages.layout().pages() - first.0)) {
+            let entry = self.pages.get(page);
+            if entry.state == ScState::None && !entry.has(ASKED) && self.holds.was_lost_lately(page, now) {
+                self.ask(page, 1, write, env);
+            }
         }
     }
 
@@ -259,17 +296,21 @@ impl Sc {
     /// Ends the request for a page and resumes the threads that wait for it. If `arrived`, the page is theirs for a
     /// moment.
     fn resume(&mut self, page: Page, arrived: bool, env: &mut dyn Env) {
-        self.pages.entry(page).take(ASKED);
-        let before = self.waiting.len();
-        self.waiting.retain(|&(awaited, waiter)| {
+        let entry = self.pages.entry(page);
+        entry.take(ASKED);
+        let kept = entry.take(KEPT);
+        let mut since = None;
+        self.waiting.retain(|&(awaited, waiter, asked)| {
             if awaited == page {
                 env.resume(waiter);
+                since.get_or_insert(asked);
             }
             awaited != page
         });
-        if arrived && self.options.hold && self.waiting.len() < before {
-            self.pages.entry(page).set(HELD);
-            self.held.push(page);
+        match since {
+            Some(asked) if arrived => self.holds.came(page, asked, kept, env.now()),
+            None if arrived => self.holds.came_along(page, env.now()),
+            _ => (),
         }
     }
 
@@ -281,15 +322,18 @@ impl Sc {
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
         match message {
-            ScMessage::Request { first, count, write, requester } => {
-                self.take_request(from, first, state::Request { requester, write, asked: count }, env)
+            ScMessage::Request { first, count, write, requester, slice } => {
+                let request = state::Request { requester, slice, write, asked: count, kept: false };
+                self.take_request(from, first, request, env)
             }
-            ScMessage::Forward { .. } | ScMessage::Invalidate { .. } => self.give_up(from, message, env),
-            ScMessage::Pages { first, asked, served, write, manager, untouched, acks } => {
-                let pages = copies::Pages { first, asked, served, write, manager, untouched, acks };
+            ScMessage::Forward { .. } | ScMessage::Invalidate { .. } => {
+                self.give_up(from, message, false, env)
+            }
+            ScMessage::Pages { first, asked, served, write, manager, untouched, acks, kept } => {
+                let pages = copies::Pages { first, asked, served, write, manager, untouched, acks, kept };
                 self.take_pages(from, &pages, bulk, env)
             }
-            ScMessage::InvalidateAck { page } => self.take_ack(page, env),
+            ScMessage::InvalidateAck { page, kept } => self.take_ack(page, kept, env),
             ScMessage::Confirm { page } => self.take_confirm(from, page, env),
             ScMessage::Place { first, count, home } => self.take_place(first, count, home, env),
             ScMessage::Manage { first, count, owner } => self.take_manage(first, count, owner),
@@ -298,8 +342,7 @@ impl Sc {
 
     /// Everything that decides what the machine does next.
     fn behaviour(&self) -> impl Hash + PartialEq + '_ {
-        let lists = (&self.waiting, &self.held, &self.parked, &self.stalled);
-        (&self.options, &self.pages, lists)
+        (&self.waiting, self.holds.behaviour(), &self.parked, &self.stalled, &self.pages)
     }
 }
 
@@ -404,7 +447,11 @@ impl Protocol for Sc {
         sum
     }
 
-    fn settle(&mut self, env: &mut dyn Env) -> Result<(), Violation> {
+    fn repeats(&mut self, page: Page, env: &mut dyn Env) {
+        self.holds.repeats(page, env.now());
+    }
+
+    fn settle(&mut self, env: &mut dyn Env) -> Result<Option<Duration>, Violation> {
         Self::settle(self, env)
     }
 

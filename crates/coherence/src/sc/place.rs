@@ -117,7 +117,7 @@ impl Sc {
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
         const NAME: &str = "Request";
-        let Request { requester, write, asked: count } = request;
+        let Request { requester, write, asked: count, slice, .. } = request;
         self.pages.check(first, count)?;
         if requester.0 >= self.pages.layout().nodes() {
             return Err(Violation::Node { message: NAME, node: requester.0 });
@@ -130,13 +130,14 @@ impl Sc {
             }
             return Ok(());
         }
+        self.holds.saw(slice);
         self.give_first(first, count, env);
         let manager = self.manager(first);
         if manager == self.pages.me() {
             self.enqueue(first, request, env);
         } else {
             self.counters.fetches_forwarded += 1;
-            self.send(manager, &ScMessage::Request { first, count, write, requester }, &[], env);
+            self.send(manager, &ScMessage::Request { first, count, write, requester, slice }, &[], env);
         }
         Ok(())
     }

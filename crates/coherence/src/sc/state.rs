@@ -1,5 +1,6 @@
 //! What a node knows of one page.
 
+use super::hold::Turn;
 use crate::page_table::{self, Flags};
 use crate::slab::NO_RECORD;
 use crate::{Layout, Page};
@@ -25,12 +26,13 @@ pub(super) const ASKED: u8 = 1;
 pub(super) const ARRIVED: u8 = 2;
 /// At the manager: a request is being served.
 pub(super) const BUSY: u8 = 4;
-/// Came for a thread that perhaps has not used it yet.
-pub(super) const HELD: u8 = 8;
 /// `manager` is to be the manager, but does not know it yet: this node still is.
-pub(super) const GIVE: u8 = 16;
+pub(super) const GIVE: u8 = 8;
 /// At the manager: a policy decided that it is.
-pub(super) const PINNED: u8 = 32;
+pub(super) const PINNED: u8 = 16;
+
+/// What was asked for has waited for a node that kept it, or for another request.
+pub(super) const KEPT: u8 = 32;
 
 /// The owner of a page that nobody touched.
 pub(super) const NOBODY: NodeId = NodeId(u16::MAX);
@@ -91,9 +93,19 @@ impl page_table::PageEntry for PageEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Request {
     pub requester: NodeId,
+    /// The number of its slice.
+    pub slice: u32,
     pub write: bool,
     /// How many pages were asked for.
     pub asked: u32,
+    /// It has waited here.
+    pub kept: bool,
+}
+
+impl Request {
+    pub(super) fn turn(&self) -> Turn {
+        Turn { slice: self.slice, node: self.requester }
+    }
 }
 
 /// What the manager of a page keeps beside its owner.
