@@ -1,4 +1,4 @@
-//! What discovering this computer and placing memory cost: `cargo run --release -p gondwana-host --example cost [MIB]`.
+//! What discovering this computer and placing memory cost: `cargo run --release -p gondwana-host --example placement_cost [MIB]`.
 //!
 //! Each round interleaves so much memory (1 GiB if nothing is said) by the kernel's policy, touched page by page, and
 //! then allocates as much in stripes. Ratios are of times in one round, because computers are busy now and then; what is
