@@ -18,6 +18,9 @@ const FLUSH: &str = "__kmpc_flush";
 /// How the functions begin that start the threads and teams of OpenMP.
 const OPENMP: [&str; 3] = ["GOMP_parallel", "GOMP_teams", "__kmpc_fork_"];
 
+/// The functions by which programs open libraries.
+const OPENS: [&str; 2] = ["dlmopen", "dlopen"];
+
 /// What was found in a file.
 #[derive(Debug, Default)]
 pub struct Findings {
@@ -29,6 +32,8 @@ pub struct Findings {
     /// fences. None of another program. With the locks, release consistency gives the right results of `atomic` and of all reductions,
     /// unless threads wait for what others write.
     pub lockable: Vec<u64>,
+    /// The file calls functions by which programs open libraries.
+    pub opens_libraries: bool,
     /// One is in no region of OpenMP, as in most programs that have some.
     outside_regions: bool,
 }
@@ -93,6 +98,7 @@ pub fn scan(image: &[u8]) -> Result<Findings, Error> {
     }
     findings.atomics.sort_unstable();
     findings.lockable.sort_unstable();
+    findings.opens_libraries = code.uses_any(|name| OPENS.contains(&name));
     if !code.uses_any(|name| OPENMP.iter().any(|prefix| name.starts_with(prefix))) {
         findings.lockable.clear();
     }

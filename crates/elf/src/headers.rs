@@ -19,6 +19,8 @@ pub struct Dependencies {
     pub needed: Vec<String>,
     /// The section also tells the loader where to look for libraries, or names auditors and filters to load.
     pub redirects: bool,
+    /// The folders in which the loader is to look for libraries, as they are written: `$ORIGIN` is the file's own.
+    pub folders: Vec<String>,
 }
 
 impl Dependencies {
@@ -88,7 +90,10 @@ impl<'data, R: ReadRef<'data>> Headers<'data, R> {
             Some(String::from_utf8_lossy(&text[..end]).into_owned())
         };
         let needed = entries().filter(|entry| entry.d_tag(endian) == DT_NEEDED).map(text);
+        let lists = entries().filter(|entry| [DT_RPATH, DT_RUNPATH].contains(&entry.d_tag(endian))).filter_map(text);
+        let folders = lists.flat_map(|list| list.split(':').map(str::to_owned).collect::<Vec<_>>());
         Some(Dependencies {
+            folders: folders.filter(|folder| !folder.is_empty()).collect(),
             needed: needed.collect::<Option<_>>()?,
             redirects: entries().any(|entry| REDIRECTING.contains(&entry.d_tag(endian))),
         })

@@ -1,11 +1,12 @@
 //! ELF files and the loader.
 //!
-//! - `headers`, `program`, `library`, `code` and `file` read ELF files by the `object` crate. They trust nothing
+//! - `headers`, `program`, `library`, `code`, `file` and `stripped` read ELF files by the `object` crate. They trust nothing
 //!   that a file says.
 //! - [`loaded`] reads what the loader of this process has mapped; all `unsafe` code of this crate is there and in `folders`.
-//! - `folders`, `listing` and `runtime` know where the loader looks for libraries, which ones it loads with a program,
+//! - `folders`, `cache`, `listing` and `runtime` know where the loader looks for libraries, which ones it loads with a program,
 //!   and which of them belong to the language runtimes.
 
+mod cache;
 mod code;
 mod data_segments;
 mod file;
@@ -18,7 +19,9 @@ pub mod loaded;
 mod notes;
 mod program;
 mod runtime;
+mod stripped;
 
+pub use cache::cached_library;
 pub use code::{Code, CodeSection};
 pub use data_segments::{DataSegment, data_segments};
 pub use file::{ElfFile, Symbol, SymbolKind};
@@ -30,3 +33,4 @@ pub use listing::{ListedObject, Listing, may_load_own_libraries};
 pub use object::Error;
 pub use program::{Unsuitable, check_program};
 pub use runtime::{is_of_program, is_runtime_library};
+pub use stripped::strip;

@@ -2,11 +2,10 @@
 
 use crate::headers::{Dependencies, Headers};
 use gondwana_page::PAGE_SIZE;
-use object::elf::PT_TLS;
 use object::read::elf::ProgramHeader;
 use object::{ReadCache, ReadRef};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The file of a library.
 #[derive(Debug)]
@@ -17,15 +16,21 @@ pub struct LibraryFile {
     pub length: usize,
     /// What its first address must be a multiple of.
     pub align: usize,
-    /// It has variables of which each thread has its own.
-    pub has_thread_locals: bool,
+    /// The folders in which its own list has the loader look for these.
+    pub folders: Vec<PathBuf>,
 }
 
 impl LibraryFile {
     /// Reads a file; `None` if it is no 64-bit ELF file that can be loaded.
     #[must_use]
     pub fn read(path: &Path) -> Option<Self> {
-        Self::parse(&ReadCache::new(File::open(path).ok()?))
+        let mut library = Self::parse(&ReadCache::new(File::open(path).ok()?))?;
+        let own = path.parent().map_or(String::new(), |folder| folder.display().to_string());
+        for folder in &mut library.folders {
+            let text = folder.display().to_string();
+            *folder = text.replace("${ORIGIN}", &own).replace("$ORIGIN", &own).into();
+        }
+        Some(library)
     }
 
     fn parse<'data>(file: impl ReadRef<'data>) -> Option<Self> {
@@ -37,15 +42,14 @@ impl LibraryFile {
             .loads()
             .map(|segment| segment.p_vaddr(endian).saturating_add(segment.p_memsz(endian)))
             .max()?;
-        let is_thread_local = |segment: &object::elf::ProgramHeader64<_>| {
-            segment.p_type(endian) == PT_TLS && segment.p_memsz(endian) > 0
-        };
-        let needed = headers.dependencies().map(|Dependencies { needed, .. }| needed);
+        let listed = headers.dependencies();
+        let (needed, folders) =
+            listed.map_or((vec![], vec![]), |Dependencies { needed, folders, .. }| (needed, folders));
         Some(Self {
-            needed: needed.unwrap_or_default(),
+            needed,
+            folders: folders.into_iter().map(PathBuf::from).collect(),
             length: usize::try_from(end).ok()?.checked_sub(start)?.checked_next_multiple_of(PAGE_SIZE)?,
             align: usize::try_from(headers.loads().map(|segment| segment.p_align(endian)).max()?).ok()?,
-            has_thread_locals: headers.segments.iter().any(is_thread_local),
         })
     }
 }
@@ -59,7 +63,7 @@ mod tests {
         let path = std::env::current_exe().unwrap();
         let file = LibraryFile::read(&path).unwrap();
         assert!(file.needed.iter().any(|name| name.starts_with("libc.so")), "{:?}", file.needed);
-        assert!(file.length > PAGE_SIZE && file.align.is_power_of_two() && file.has_thread_locals);
+        assert!(file.length > PAGE_SIZE && file.align.is_power_of_two());
         let executable = std::fs::read(path).unwrap();
         for length in [0, 4, 0x30, 0x60, 0x100] {
             assert!(LibraryFile::parse(&executable[..length]).is_none());

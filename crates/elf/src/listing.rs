@@ -91,7 +91,7 @@ fn loader_is_left_alone() -> bool {
 fn needs_runtime_only(image: &[u8]) -> bool {
     let of_runtime = |name: &String| !name.contains('/') && is_runtime_library(Path::new(name));
     Dependencies::of(image)
-        .is_some_and(|Dependencies { needed, redirects }| !redirects && needed.iter().all(of_runtime))
+        .is_some_and(|Dependencies { needed, redirects, .. }| !redirects && needed.iter().all(of_runtime))
 }
 
 /// Reads lines such as `libm.so.6 => /lib/libm.so.6 (0x00007f...)`, `/opt/libx.so (0x00007f...)` and `libx.so => not found`.

@@ -150,9 +150,9 @@ fn choose(
         options::Consistency::Sc => Choice::of(Consistency::Sc.protocol(), "asked for"),
         options::Consistency::Auto => {
             let atomics = atomics::of_program(program)?;
-            let needs_order = !atomics.is_empty() && atomics.reductions().is_none();
-            let consistency = if needs_order { Consistency::Sc } else { Consistency::Rc };
-            let locked = atomics.reductions().unwrap_or_default().to_vec();
+            let consistency = if atomics.need_order() { Consistency::Sc } else { Consistency::Rc };
+            let reductions = atomics.reductions().filter(|_| consistency == Consistency::Rc);
+            let locked = reductions.unwrap_or_default().to_vec();
             Choice { locked, ..Choice::of(consistency.protocol(), atomics.to_string()) }
         }
     })

@@ -28,6 +28,8 @@ pub(crate) enum Purpose {
     Stream,
     /// First the stream, then the block that the program will find its contents in.
     StreamThenProgram,
+    /// The loader's own, while it loads a library for all nodes.
+    Loading,
 }
 
 thread_local! {
@@ -76,6 +78,10 @@ fn place(caller: Caller) -> Place {
         Purpose::StreamThenProgram => {
             PURPOSE.set(Purpose::Program);
             Place::Stream
+        }
+        Purpose::Loading => {
+            crate::library::loader_goes_on();
+            Place::Private
         }
     }
 }

@@ -50,7 +50,7 @@ extern "C" fn take_over(_argc: c_int, _argv: *mut *mut c_char, environment: *mut
 }
 
 /// The objects in the loader's order: each after its dependencies; otherwise in reverse load order.
-fn in_order<'a>(objects: &'a [LoadedObject<'static>]) -> Vec<&'a LoadedObject<'static>> {
+pub(crate) fn in_order<'a>(objects: &'a [LoadedObject<'static>]) -> Vec<&'a LoadedObject<'static>> {
     fn visit<'a>(
         index: usize,
         objects: &'a [LoadedObject<'static>],

@@ -198,6 +198,8 @@ fn start_main(node: &'static Node, mut start: Start) {
     node.main_begins();
     node.place_data();
     share_arguments(node, &mut start);
+    // SAFETY: the loader has passed so many.
+    unsafe { library::keep_arguments(node, many(start.argc), start.argv) };
     if process::common().is_some() {
         process::environment::begin(node);
     }
@@ -240,7 +242,7 @@ extern "C" fn no_constructors(_argc: c_int, _argv: *mut *mut c_char, _environmen
 
 /// Initialises the C++ library's streams on each node, before shared memory is mapped over their copies in the
 /// program's data. Natively, constructors of the program do this, but those run on node 0 only.
-fn begin_standard_streams() {
+pub(crate) fn begin_standard_streams() {
     // SAFETY: the symbol, where there is one, is a constructor that takes the address of an empty object.
     unsafe {
         let constructor = libc::dlsym(libc::RTLD_DEFAULT, c"_ZNSt8ios_base4InitC1Ev".as_ptr());

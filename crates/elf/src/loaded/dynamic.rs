@@ -39,6 +39,8 @@ pub mod tag {
     pub const PREINIT_ARRAYSZ: i64 = elf::DT_PREINIT_ARRAYSZ.0;
     /// The hash table of symbols.
     pub const GNU_HASH: i64 = elf::DT_GNU_HASH.0;
+    /// How many relocations, the first ones, only add the base.
+    pub const RELACOUNT: i64 = elf::DT_RELACOUNT.0;
 }
 
 /// One entry of a dynamic section.
@@ -65,14 +67,18 @@ impl<'a> LoadedObject<'a> {
             .take_while(|&entry| unsafe { (*entry).tag } != 0)
     }
 
+    /// The entry of the dynamic section with a tag.
+    #[must_use]
+    pub fn entry(&self, tag: i64) -> Option<*mut Dynamic> {
+        // SAFETY: the entries are there.
+        self.dynamic().find(|&entry| unsafe { (*entry).tag } == tag)
+    }
+
     /// The value of an entry of the dynamic section.
     #[must_use]
     pub fn value(&self, tag: i64) -> Option<usize> {
-        // SAFETY: the entries are there.
-        self.dynamic()
-            .map(|entry| unsafe { *entry })
-            .find(|entry| entry.tag == tag)
-            .map(|entry| to_usize(entry.value))
+        // SAFETY: the entry is there.
+        self.entry(tag).map(|entry| to_usize(unsafe { (*entry).value }))
     }
 
     /// The texts that entries with a tag name.
@@ -129,8 +135,7 @@ impl<'a> LoadedObject<'a> {
     /// # Safety
     /// The loader has not called it yet, and no other thread runs.
     pub unsafe fn take_initialiser(&self, instead: Constructor) -> Option<Constructor> {
-        // SAFETY: the entries are there.
-        let entry = self.dynamic().find(|&entry| unsafe { (*entry).tag } == tag::INIT)?;
+        let entry = self.entry(tag::INIT)?;
         // SAFETY: as above; the entry holds the distance of a function with this signature from the object's base.
         unsafe {
             let address = self.base.wrapping_add(to_usize((*entry).value));

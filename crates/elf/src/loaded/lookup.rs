@@ -45,6 +45,15 @@ impl FoundObject {
         self.map.cast_mut().cast()
     }
 
+    /// From now on the loader says that the object was loaded from here.
+    ///
+    /// # Safety
+    /// The object is never unloaded, and no other thread asks for its name now.
+    pub unsafe fn rename(&self, path: &'static CStr) {
+        // SAFETY: the record is the loader's own, which writes to this field only when it makes and frees it.
+        unsafe { (*self.map.cast_mut()).name = path.as_ptr() };
+    }
+
     /// The last part of the path; empty for the executable.
     #[must_use]
     pub fn file_name(&self) -> &'static [u8] {

@@ -2,9 +2,11 @@
 
 mod dynamic;
 mod lookup;
+mod preparation;
 
 pub use dynamic::{Constructor, Dynamic, tag};
 pub use lookup::{FoundObject, at};
+pub use preparation::{Preparation, Prepared};
 
 use crate::notes;
 use gondwana_page::{PAGE_SIZE, to_usize};
@@ -21,6 +23,7 @@ pub struct LoadedObject<'a> {
     path: &'a Path,
     headers: &'a [Elf64_Phdr],
     thread_locals: usize,
+    module: usize,
 }
 
 /// Calls `visitor` for each object, the executable first, in the order in which the loader came upon them, until it breaks
@@ -153,6 +156,7 @@ impl<'a> LoadedObject<'a> {
                 path: Path::new(OsStr::from_bytes(CStr::from_ptr(info.dlpi_name).to_bytes())),
                 headers: std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)),
                 thread_locals: info.dlpi_tls_data as usize,
+                module: info.dlpi_tls_modid,
             }
         }
     }
@@ -253,8 +257,15 @@ impl<'a> LoadedObject<'a> {
         self.thread_locals..self.thread_locals + length
     }
 
+    /// The loader's number for its thread-local variables; 0 if it has none.
+    #[must_use]
+    pub fn thread_module(&self) -> usize {
+        self.module
+    }
+
     /// Its build ID; empty if it has none.
-    fn build_id(&self) -> &[u8] {
+    #[must_use]
+    pub fn build_id(&self) -> &'a [u8] {
         // Notes that are not loaded are not there to be read.
         let is_loaded = |note: &Range<usize>| {
             self.loads()
@@ -267,20 +278,6 @@ impl<'a> LoadedObject<'a> {
         let bytes =
             notes.map(|note| unsafe { std::slice::from_raw_parts(note.start as *const u8, note.len()) });
         bytes.filter_map(notes::build_id).next().unwrap_or_default()
-    }
-
-    /// Where the descriptions of its frames begin, of which the unwinder wants to know; `None` if there are none.
-    #[must_use]
-    pub fn unwind_frames(&self) -> Option<usize> {
-        /// "The address follows as a signed distance of 32 bits from here."
-        const RELATIVE: u8 = 0x1b;
-        let start = self.range(self.segment(libc::PT_GNU_EH_FRAME)?).start;
-        // SAFETY: the loader has mapped the header: version, three encodings, then the address.
-        unsafe {
-            let encoding = ((start + 1) as *const u8).read();
-            let distance = ((start + 4) as *const i32).read_unaligned();
-            (encoding == RELATIVE).then(|| (start + 4).wrapping_add_signed(distance as isize))
-        }
     }
 
     /// Writes a word to a place that the loader may have made read-only. The system is called directly: the C library may not

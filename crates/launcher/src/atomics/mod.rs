@@ -6,6 +6,8 @@
 //! memory. Plain loads and stores used for synchronisation leave no trace in the code; their authors must ask for
 //! `--consistency sc`.
 //!
+//! A program that opens libraries by `dlopen` runs code that nobody has seen at the start, so that it needs sequential consistency, too.
+//!
 //! Instructions that only add up the results of OpenMP's reductions are an exception: see [`Atomics::reductions`].
 
 use crate::program::Program;
@@ -24,12 +26,14 @@ pub struct Atomics {
     reductions: Option<Vec<u64>>,
     /// Those of an OpenMP program, without its libraries, that can be executed under a lock.
     lockable: Vec<u64>,
+    /// The program or a library of its own opens further ones.
+    opens: bool,
 }
 
 impl Atomics {
-    /// True if there is none.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
+    /// True if the program needs sequential consistency.
+    pub fn need_order(&self) -> bool {
+        self.opens || self.count != 0 && self.reductions().is_none()
     }
 
     /// Where the instructions are in the program's file, if all are reductions of OpenMP: under release consistency a lock around each
@@ -47,6 +51,7 @@ impl Atomics {
     /// Adds the instructions of one file; `library` is its path unless it is the program itself.
     fn add(&mut self, image: &[u8], library: Option<&Path>) -> Result<(), gondwana_atomics::Error> {
         let findings = scan(image)?;
+        self.opens |= findings.opens_libraries;
         self.count += findings.atomics.len();
         if library.is_none() {
             self.reductions = findings.reductions(image)?;
@@ -62,7 +67,8 @@ impl Atomics {
 impl fmt::Display for Atomics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((Finding { function, address }, library)) = &self.first else {
-            return f.write_str("no inline atomic instruction");
+            f.write_str("no inline atomic instruction")?;
+            return if self.opens { f.write_str(", but it opens libraries, which may have some") } else { Ok(()) };
         };
         let (plural, first) = if self.count == 1 { ("", "") } else { ("s", "first ") };
         write!(f, "{} inline atomic instruction{plural}, {first}", self.count)?;
@@ -127,5 +133,12 @@ mod tests {
         atomics = Atomics { count: 1, first, ..Atomics::default() };
         assert_eq!(atomics.to_string(), "1 inline atomic instruction, at 0x1234 of /opt/libx.so");
         assert_eq!(Atomics::default().to_string(), "no inline atomic instruction");
+        assert!(!Atomics::default().need_order());
+        let atomics = Atomics { opens: true, ..Atomics::default() };
+        assert_eq!(
+            atomics.to_string(),
+            "no inline atomic instruction, but it opens libraries, which may have some"
+        );
+        assert!(atomics.need_order());
     }
 }

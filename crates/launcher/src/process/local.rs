@@ -27,7 +27,15 @@ use std::time::Instant;
 
 /// Variables that the launcher sets for the dynamic loader, for the runtime library, and for OpenMP's own runtime: on each node that
 /// would show settings that are not in force, and bind the node's first thread, and so all that it starts, to a processor.
-const HIDDEN: [&str; 5] = ["LD_PRELOAD", "LD_BIND_NOW", BOOT_VARIABLE, "OMP_DISPLAY_ENV", "OMP_PROC_BIND"];
+const HIDDEN: [&str; 6] =
+    ["LD_PRELOAD", "LD_BIND_NOW", TUNABLES, BOOT_VARIABLE, "OMP_DISPLAY_ENV", "OMP_PROC_BIND"];
+
+/// Settings of the C library.
+const TUNABLES: &str = "GLIBC_TUNABLES";
+
+/// The setting that leaves room beside the thread-local variables of each thread, where those of libraries go that are opened later;
+/// and how many bytes.
+const ROOM: &str = "glibc.rtld.optional_static_tls=524288";
 
 struct NodeProcess {
     number: u16,
@@ -169,11 +177,18 @@ impl LocalNodes {
     ) -> Result<[(&'static str, OsString); HIDDEN.len()], Failure> {
         let preload = preloaded(library, image.variable(HIDDEN[0]))?;
         let boot = self.reserved.boot().to_string();
-        let [loader, bind, runtime, display, place] = HIDDEN;
+        let [loader, bind, tunables, runtime, display, place] = HIDDEN;
+        // The last one of equal settings counts.
+        let mut settings = image.variable(tunables).cloned().unwrap_or_default();
+        if !settings.is_empty() {
+            settings.push(":");
+        }
+        settings.push(ROOM);
         let no = OsString::from("FALSE");
         Ok([
             (loader, preload),
             (bind, "1".into()),
+            (tunables, settings),
             (runtime, boot.into()),
             (display, no.clone()),
             (place, no),

@@ -10,6 +10,13 @@ use std::ops::Range;
 /// The end of the addresses that a program can have.
 const LAST: usize = 0x7fff_ffff_f000;
 
+/// The parts of some addresses where nothing is mapped.
+pub(super) fn free_in(place: &Range<usize>) -> Vec<Range<usize>> {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let inside = |gap: Range<usize>| gap.start..gap.end.min(place.end);
+    gaps(&maps, place.start).into_iter().map(inside).filter(|gap| gap.start < gap.end).collect()
+}
+
 /// Free addresses that are taken while this value lives.
 pub(super) struct Filler(Vec<Range<usize>>);
 

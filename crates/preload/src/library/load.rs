@@ -1,55 +1,31 @@
-//! Loading a library of the program's own: on node 0.
+//! Loading libraries of the program's own, on node 0.
 
-use super::gaps::Filler;
-use super::{error, replica, search};
+use super::companions::{self, Companions};
+use super::gaps::{Filler, free_in};
+use super::loading::{self, Loading};
+use super::opened::{self, Opened};
+use super::request::Answer;
+use super::{error, initialisers, locals, replica, runtime, search};
+use crate::constructors::in_order;
 use gondwana_elf::LibraryFile;
-use gondwana_elf::loaded::{self, LoadedObject};
-use gondwana_locks::lock;
+use gondwana_elf::loaded::{self, LoadedObject, Prepared};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
-use libc::{Elf64_Phdr, c_char, c_int, c_void, pthread_mutex_t};
-use std::cell::UnsafeCell;
+use gondwana_page::to_usize;
+use libc::{Elf64_Phdr, c_char, c_int, c_void};
 use std::ffi::{CStr, CString};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-
-/// A library that was loaded.
-struct Library {
-    path: PathBuf,
-    /// The program's handle on all nodes: an address in shared memory.
-    handle: usize,
-    /// The loader's handle.
-    real: usize,
-}
-
-static LOADED: Mutex<Vec<Library>> = Mutex::new(vec![]);
-
-/// One library is loaded after the other, but a constructor may load further ones.
-struct Loading(UnsafeCell<pthread_mutex_t>);
-
-// SAFETY: the C library's mutex is made to be used by several threads.
-unsafe impl Sync for Loading {}
-
-static LOADING: Loading = Loading(UnsafeCell::new(libc::PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP));
-
-impl Loading {
-    fn alone<R>(&self, call: impl FnOnce() -> R) -> R {
-        // SAFETY: the mutex lives as long as the process, and is private to it.
-        unsafe { crate::real!(pthread_mutex_lock: fn(*mut pthread_mutex_t) -> c_int)(self.0.get()) };
-        let result = call();
-        // SAFETY: as above; this thread has locked it.
-        unsafe { crate::real!(pthread_mutex_unlock: fn(*mut pthread_mutex_t) -> c_int)(self.0.get()) };
-        result
-    }
-}
 
 /// Pages of the stack that the loader's own system calls may write to.
 const STACK_PAGES: usize = 16;
 
 /// The kernel may align mappings of long files to this.
 const HUGE_PAGE: usize = 2 << 20;
+
+/// Free bytes that the loader needs besides: it maps its list of libraries meanwhile, and other threads may map something.
+const SPARE: usize = 1 << 20;
 
 /// Makes the part of the stack present that the loader will use: the kernel cannot write to an absent page.
 #[inline(never)]
@@ -61,77 +37,36 @@ pub(super) fn touch_stack() {
     }
 }
 
-/// The loader's handle for a handle of this module; on node 0 only.
-pub(super) fn real_handle(handle: usize) -> Option<usize> {
-    let loaded = lock(&LOADED);
-    loaded.iter().find(|library| library.handle == handle).map(|library| library.real)
-}
-
-fn handle_of(path: &Path) -> Option<usize> {
-    let loaded = lock(&LOADED);
-    loaded.iter().find(|library| library.path == path).map(|library| library.handle)
-}
-
-/// Opens a library for all nodes.
+/// Opens the library that code at `caller` means by a name, for all nodes.
 ///
 /// # Errors
 /// A sentence for `dlerror`.
-pub(super) fn open(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, String> {
-    LOADING.alone(|| open_alone(node, path, flags))
-}
-
-fn open_alone(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, String> {
-    if let Some(handle) = handle_of(path) {
-        return Ok(handle);
+pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int) -> Result<Answer, String> {
+    let Some(path) = search::library_of(name, caller) else { return Ok(Answer::Native) };
+    if let Some(library) = opened::in_file(&path) {
+        return Ok(Answer::Library(library.handle, 0));
     }
     if flags & libc::RTLD_NOLOAD != 0 {
-        return Ok(0);
+        return Ok(Answer::Library(0, 0));
     }
-    let refuse = |why: &str| {
-        let sentence = format!("dlopen({}): {why}; link the program with it instead", path.display());
-        node.refuse(&sentence);
-        sentence
-    };
-    let file = LibraryFile::read(path).ok_or_else(|| format!("{}: no ELF library", path.display()))?;
-    if file.has_thread_locals {
-        return Err(refuse("the library has thread-local variables, which only node 0 would have"));
-    }
-    if node.relies_on_no_atomics() && has_atomics(path) {
-        let sentence = format!(
-            "dlopen({}): the library has atomic instructions, and the program had none; run it with --consistency sc",
-            path.display()
-        );
-        node.refuse(&sentence);
-        return Err(sentence);
-    }
-    for name in &file.needed {
-        let text = CString::new(name.as_str()).unwrap_or_default();
-        if search::is_from_start(&text) {
-            continue;
+    let Companions { shared, runtime } = companions::of(&path)?;
+    for (path, _) in &shared {
+        if node.relies_on_no_atomics() && has_atomics(path) {
+            let sentence = format!(
+                "dlopen({}): the library has atomic instructions, and the program had none; run it with --consistency sc",
+                path.display()
+            );
+            node.refuse(&sentence);
+            return Err(sentence);
         }
-        let Some(needed) = search::needed_by(path, &text) else {
-            return Err(refuse(&format!("the library needs {name}, which the other nodes do not have")));
-        };
-        open_alone(node, &needed, flags)?;
     }
-    let room = file.length + slack(&file);
-    let start = node.map_pages(room, Caller::NONE).ok_or("out of memory")?;
-    let hole = start..start + room;
-    // SAFETY: the pages were just allocated, so nobody uses them.
-    if !unsafe { node.exclude_pages(hole.clone()) } {
-        return Err("out of memory".to_owned());
+    for file in &runtime {
+        let handle = runtime::open(node, file)?;
+        if *file == path {
+            return Ok(Answer::Library(handle, 0));
+        }
     }
-    let real = load_into(&hole, path, flags)?;
-    // SAFETY: the loader's handle for it is closed only where nothing is found.
-    let Some(object) = unsafe { loaded::select(|object| object.is_in(&hole)) }.pop() else {
-        // SAFETY: the handle was just obtained.
-        unsafe { crate::real!(dlclose: fn(*mut c_void) -> c_int)(real as *mut c_void) };
-        return Err(refuse("the loader found no place for it that is free on all nodes"));
-    };
-    let handle = node.allocate(size_of::<usize>(), 16, Caller::NONE).ok_or("out of memory")?;
-    share(node, &object).ok_or_else(|| refuse("the other nodes have no room for it"))?;
-    lock(&LOADED).push(Library { path: path.to_owned(), handle, real });
-    Ok(handle)
+    Group { node, path: &path, flags }.open(&shared)
 }
 
 /// True if a library has, or may have, atomic instructions.
@@ -146,48 +81,163 @@ fn slack(file: &LibraryFile) -> usize {
     round.max(if file.align > PAGE_SIZE { file.align } else { 0 })
 }
 
-/// Has the loader load a library into a hole of the span.
-fn load_into(hole: &Range<usize>, path: &Path, flags: c_int) -> Result<usize, String> {
-    let text = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-    let filler = Filler::above(hole.end, hole.len()).ok_or("out of memory")?;
-    touch_stack();
-    // The code must be bound completely before it is copied.
-    let flags = flags & !libc::RTLD_LAZY | libc::RTLD_NOW;
-    // SAFETY: the path is a string.
-    let real = unsafe { crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void)(text.as_ptr(), flags) };
-    drop(filler);
-    if !real.is_null() {
-        return Ok(real as usize);
-    }
-    // SAFETY: `dlopen` has just failed, so there is a sentence.
-    Err(unsafe { CStr::from_ptr(error::dlerror()) }.to_string_lossy().into_owned())
+/// A library that is opened, with what it needs.
+struct Group<'a> {
+    node: &'static Node,
+    path: &'a Path,
+    flags: c_int,
 }
 
-/// Makes a library's variables shared, and copies the rest of it to the other nodes.
-fn share(node: &'static Node, object: &LoadedObject<'_>) -> Option<()> {
-    let mut parts = vec![];
-    for segment in object.loads() {
-        let (private, shared) = divide(object, segment);
-        if !private.is_empty() {
-            parts.push((private, protection(segment)));
+impl Group<'_> {
+    fn refuse(&self, why: &str) -> String {
+        let sentence = format!("dlopen({}): {why}; link the program with it instead", self.path.display());
+        self.node.refuse(&sentence);
+        sentence
+    }
+
+    fn open(&self, files: &[(PathBuf, LibraryFile)]) -> Result<Answer, String> {
+        let room = files.iter().map(|(_, file)| file.length + slack(file)).sum::<usize>() + SPARE;
+        let start = self.node.map_pages(room, Caller::NONE).ok_or("out of memory")?;
+        let hole = start..start + room;
+        // SAFETY: the pages were just allocated, so nobody uses them.
+        if !unsafe { self.node.exclude_pages(hole.clone()) } {
+            return Err("out of memory".to_owned());
         }
-        if !shared.is_empty() {
-            // SAFETY: the loader has mapped the segment; nobody uses the library yet, so that it may be replaced
-            // by what will be its variables for good.
-            unsafe {
-                let bytes = std::slice::from_raw_parts(shared.start as *const u8, shared.len()).to_vec();
-                if !node.include_pages(shared.clone()) {
-                    return None;
+        let mut before = vec![];
+        // SAFETY: the objects are not used.
+        unsafe { loaded::select(|_| true) }.iter().for_each(|object| before.push(object.base()));
+        let shortest = files.iter().map(|(_, file)| file.length).min().unwrap_or(PAGE_SIZE);
+        let loaded = self.load_into(&hole, shortest);
+        for rest in free_in(&hole) {
+            // SAFETY: nothing is mapped there.
+            if unsafe { self.node.include_pages(rest.clone()) } {
+                self.node.unmap_pages(rest.start, rest.len());
+            }
+        }
+        let (real, loading) = loaded?;
+        // SAFETY: the loader's handle for them is closed only where they are not used any more.
+        let objects = unsafe { loaded::select(|object| !before.contains(&object.base())) };
+        if let Some(stray) = objects.iter().find(|object| !object.is_in(&hole)) {
+            let why = format!(
+                "the loader found no place for {} that is free on all nodes",
+                stray.path().display()
+            );
+            // SAFETY: the handle was just obtained.
+            unsafe { crate::real!(dlclose: fn(*mut c_void) -> c_int)(real) };
+            return Err(self.refuse(&why));
+        }
+        self.spread(real as usize, &in_order(&objects), loading)
+    }
+
+    /// Has the loader load the library into a hole of the span.
+    fn load_into(&self, hole: &Range<usize>, shortest: usize) -> Result<(*mut c_void, Loading), String> {
+        let text = CString::new(self.path.as_os_str().as_bytes()).unwrap_or_default();
+        let filler = Filler::above(hole.end, shortest).ok_or("out of memory")?;
+        touch_stack();
+        // The code must be bound completely before it is copied.
+        let flags = self.flags & !libc::RTLD_LAZY | libc::RTLD_NOW;
+        let (real, loading) = loading::during(hole, true, || {
+            // SAFETY: the path is a string.
+            unsafe { crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void)(text.as_ptr(), flags) }
+        });
+        drop(filler);
+        if !real.is_null() {
+            return Ok((real, loading));
+        }
+        // SAFETY: `dlopen` has just failed, so there is a sentence.
+        let sentence = unsafe { CStr::from_ptr(error::dlerror()) }.to_string_lossy().into_owned();
+        if sentence.contains("static TLS") {
+            return Err(self.refuse("its thread-local variables are too large"));
+        }
+        Err(sentence)
+    }
+
+    /// Gives all nodes the libraries, which are in the order of their initialisers.
+    fn spread(
+        &self,
+        real: usize,
+        objects: &[&LoadedObject<'static>],
+        mut loading: Loading,
+    ) -> Result<Answer, String> {
+        let node = self.node;
+        let mut all = vec![];
+        for object in objects {
+            // SAFETY: the loader has loaded it, and no other thread uses it.
+            let prepared = unsafe { loading.finish(object) }
+                .ok_or_else(|| self.refuse("the loader did not wait for other nodes"))?;
+            if object.has_thread_locals() && prepared.distance.is_none() {
+                return Err(self.refuse("only other libraries use its thread-local variables"));
+            }
+            all.push(prepared);
+        }
+        let locals = |object: &LoadedObject<'_>, prepared: &Prepared| {
+            prepared.distance.map(|distance| (object.thread_module(), distance))
+        };
+        let mine: Vec<_> =
+            objects.iter().zip(&all).filter_map(|(object, prepared)| locals(object, prepared)).collect();
+        let mut handle = 0;
+        for (object, prepared) in objects.iter().zip(&all) {
+            // SAFETY: as above.
+            if !unsafe { locals::unify(object, &mine) } {
+                return Err(self.refuse("it uses thread-local variables that other nodes do not have"));
+            }
+            let path = std::fs::canonicalize(object.path()).unwrap_or_default();
+            let is_wanted = path == self.path;
+            let library = Opened {
+                path,
+                base: object.base(),
+                handle: node.allocate(size_of::<usize>(), 16, Caller::NONE).ok_or("out of memory")?,
+                real: if is_wanted { real } else { real_handle(object) },
+                is_whole: true,
+                locals: locals(object, prepared),
+            };
+            if is_wanted {
+                handle = library.handle;
+            }
+            share(node, object).ok_or_else(|| self.refuse("the other nodes have no room for it"))?;
+            replica::give(node, object, &library, self.flags)
+                .ok_or_else(|| self.refuse("another node could not load it at the same place"))?;
+            opened::add(library);
+        }
+        let initialisers: Vec<_> = all.into_iter().flat_map(|prepared| prepared.initialisers).collect();
+        let list = initialisers::list(node, &initialisers).ok_or("out of memory")?;
+        Ok(Answer::Library(handle, list))
+    }
+}
+
+/// The loader's handle for an object.
+fn real_handle(object: &LoadedObject<'_>) -> usize {
+    // SAFETY: the object is never unloaded.
+    unsafe { loaded::at(object.text().start) }.map_or(0, |found| found.handle() as usize)
+}
+
+/// Makes a library's variables shared.
+fn share(node: &'static Node, object: &LoadedObject<'_>) -> Option<()> {
+    for segment in object.loads() {
+        let (_, shared) = divide(object, segment);
+        if shared.is_empty() {
+            continue;
+        }
+        // SAFETY: the loader has mapped the segment; nobody uses the library yet, so that it may be replaced by what will be its
+        // variables for good.
+        unsafe {
+            let bytes = std::slice::from_raw_parts(shared.start as *const u8, shared.len()).to_vec();
+            if !node.include_pages(shared.clone()) {
+                return None;
+            }
+            // The new pages read as zero: those that stay so are not touched.
+            for (page, bytes) in shared.step_by(PAGE_SIZE).zip(bytes.chunks(PAGE_SIZE)) {
+                if bytes.iter().any(|&byte| byte != 0) {
+                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), page as *mut u8, bytes.len());
                 }
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), shared.start as *mut u8, bytes.len());
             }
         }
     }
-    replica::give(node, object, &parts)
+    Some(())
 }
 
 /// The pages of a segment that hold code and constants, and those that hold variables.
-fn divide(object: &LoadedObject<'_>, segment: &Elf64_Phdr) -> (Range<usize>, Range<usize>) {
+pub(super) fn divide(object: &LoadedObject<'_>, segment: &Elf64_Phdr) -> (Range<usize>, Range<usize>) {
     let Range { start, end } = object.range(segment);
     let (start, end) = (start & !(PAGE_SIZE - 1), end.next_multiple_of(PAGE_SIZE));
     if segment.p_flags & libc::PF_W == 0 {
@@ -198,32 +248,32 @@ fn divide(object: &LoadedObject<'_>, segment: &Elf64_Phdr) -> (Range<usize>, Ran
     (start..middle, middle..end)
 }
 
-/// The loader's final protection of the private part of a segment.
-fn protection(segment: &Elf64_Phdr) -> c_int {
-    if segment.p_flags & libc::PF_X != 0 { libc::PROT_READ | libc::PROT_EXEC } else { libc::PROT_READ }
-}
-
 /// The address of a symbol of one of our libraries; on node 0 only.
 ///
 /// # Errors
 /// A sentence for `dlerror`.
-pub(super) fn find(handle: usize, name: &CStr) -> Result<usize, String> {
-    let handle = real_handle(handle).ok_or_else(|| not_a_library(handle))?;
+pub(super) fn find(node: &'static Node, handle: usize, name: &CStr) -> Result<Answer, String> {
+    let library = opened::with_handle(handle).ok_or_else(|| not_a_library(handle))?;
     error::clear();
     // SAFETY: every C library has this type of `dlsym`. The handle is the loader's own. A symbol may well have the value 0: only `dlerror` tells.
-    unsafe {
+    let (address, sentence) = unsafe {
         let dlsym = std::mem::transmute::<
             usize,
             unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void,
         >(real_dlsym());
         error::dlerror();
-        let address = dlsym(handle as *mut c_void, name.as_ptr());
-        let sentence = error::dlerror();
-        if sentence.is_null() {
-            return Ok(address as usize);
-        }
-        Err(CStr::from_ptr(sentence).to_string_lossy().into_owned())
+        let address = dlsym(library.real as *mut c_void, name.as_ptr()) as usize;
+        (address, error::dlerror())
+    };
+    if !sentence.is_null() {
+        // SAFETY: a string.
+        return Err(unsafe { CStr::from_ptr(sentence) }.to_string_lossy().into_owned());
     }
+    // Nothing but thread-local variables is there.
+    if node.thread_memory().own().contains(&address) {
+        return Ok(Answer::ThreadLocal(address.wrapping_sub(to_usize(crate::pthread::native_self()))));
+    }
+    Ok(Answer::Symbol(address))
 }
 
 /// The sentence for a handle that is none of ours.

@@ -1,19 +1,31 @@
 //! Libraries that the program loads while it runs.
 //!
-//! Only node 0 loads a library, at addresses of the span: its variables are shared, and its code is copied to the
-//! other nodes. Node 0 answers queries of threads of other nodes. Only the libraries of the language runtimes are
-//! loaded by the loader of each node, at the start.
+//! The loader of node 0 loads a library, with what it needs, at addresses of the span. Before anything of it runs, its variables become
+//! shared, and the loaders of the other nodes load a [copy](replica) of what that of node 0 has made of it. Then the thread that has
+//! asked for the library runs its initialisers. Node 0 answers queries of threads of other nodes. Libraries of the language runtimes are
+//! loaded by the loader of each node on its own, at the start or when one is [first needed](runtime).
 
+mod companions;
 mod error;
 mod gaps;
+mod image;
+mod initialisers;
 mod load;
+mod loading;
+mod locals;
+mod opened;
 mod replica;
 mod request;
+mod runtime;
 mod search;
 
-use gondwana_node::Node;
+pub(crate) use loading::step as loader_goes_on;
+
+use crate::process;
+use gondwana_node::{MutexKind, Node};
+use gondwana_page::{PAGE_SIZE, to_usize};
 use libc::{c_char, c_int, c_void};
-use request::Operation;
+use request::{Answer, Operation};
 use std::arch::naked_asm;
 use std::ffi::CStr;
 
@@ -22,6 +34,15 @@ pub(crate) fn begin() {
     search::begin();
     // A later lookup would clear its message.
     error::real_dlerror();
+}
+
+/// Keeps the arguments of the program for initialisers; on node 0 only.
+///
+/// # Safety
+/// There are so many arguments.
+pub(crate) unsafe fn keep_arguments(node: &'static Node, argc: usize, argv: *mut *mut c_char) {
+    // SAFETY: the caller's promise.
+    unsafe { initialisers::keep_arguments(node, argc, argv) };
 }
 
 /// How to go on with a call.
@@ -83,19 +104,40 @@ fn several_nodes() -> Option<&'static Node> {
     Node::current().filter(|node| node.nodes() > 1)
 }
 
+/// Calls a function while no other thread of the run opens a library. An initialiser may open further ones.
+fn alone<R>(node: &'static Node, call: impl FnOnce() -> R) -> R {
+    // By an address that holds nothing, beside that of the process's own mutex.
+    let mutex = node.library_page() + PAGE_SIZE - process::MUTEX_BYTES + size_of::<u64>();
+    process::must(node.mutex_lock(mutex, || MutexKind::Recursive, None));
+    let result = call();
+    process::must(node.mutex_unlock(mutex, || MutexKind::Recursive));
+    result
+}
+
 unsafe extern "C" fn open(path: *const c_char, flags: c_int, caller: usize) -> Detour {
     error::clear();
     let real = crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void);
-    let go_on = Detour { value: path as usize, function: real as usize };
-    let Some(node) = several_nodes().filter(|_| !path.is_null()) else { return go_on };
+    let go_on = || {
+        load::touch_stack();
+        Detour { value: path as usize, function: real as usize }
+    };
+    let Some(node) = several_nodes().filter(|_| !path.is_null()) else { return go_on() };
     // SAFETY: the caller passes a string.
     let name = unsafe { CStr::from_ptr(path) };
-    let Some(file) = search::library_of_program(name, caller) else {
-        load::touch_stack();
-        return go_on;
-    };
-    match request::ask(node, Operation::Open, flags, 0, &file) {
-        Ok(handle) => Detour::done(handle),
+    if search::is_from_start(name) {
+        return go_on();
+    }
+    let answer = alone(node, || {
+        let answer = request::ask(node, Operation::Open { flags, caller }, name);
+        if let Ok(Answer::Library(_, initialisers)) = answer {
+            // SAFETY: node 0 has listed them for this call, after all nodes have got the library.
+            unsafe { initialisers::run(node, initialisers) };
+        }
+        answer
+    });
+    match answer {
+        Ok(Answer::Library(handle, _)) => Detour::done(handle),
+        Ok(_) => go_on(),
         Err(sentence) => Detour::fail(sentence),
     }
 }
@@ -104,13 +146,19 @@ unsafe extern "C" fn find(handle: usize, name: *const c_char, _caller: usize) ->
     let go_on = |handle| Detour { value: handle, function: load::real_dlsym() };
     let Some(node) = several_nodes().filter(|node| node.is_shared(handle)) else { return go_on(handle) };
     error::clear();
-    if node.is_first() {
-        return load::real_handle(handle).map_or_else(|| Detour::fail(load::not_a_library(handle)), go_on);
+    match opened::with_handle(handle) {
+        None => return Detour::fail(load::not_a_library(handle)),
+        Some(library) if library.is_whole => return go_on(library.real),
+        Some(_) => {}
     }
     // SAFETY: the caller passes a string.
     let name = unsafe { CStr::from_ptr(name) };
-    match request::ask(node, Operation::Find, 0, handle, name) {
-        Ok(address) => Detour::done(address),
+    match request::ask(node, Operation::Find { handle }, name) {
+        Ok(Answer::Symbol(address)) => Detour::done(address),
+        Ok(Answer::ThreadLocal(distance)) => {
+            Detour::done(to_usize(crate::pthread::native_self()).wrapping_add(distance))
+        }
+        Ok(_) => Detour::done(0),
         Err(sentence) => Detour::fail(sentence),
     }
 }
@@ -134,12 +182,10 @@ pub(crate) unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
 pub(crate) unsafe extern "C" fn dlinfo(handle: *mut c_void, request: c_int, result: *mut c_void) -> c_int {
     let mut handle = handle;
     if several_nodes().is_some_and(|node| node.is_shared(handle as usize)) {
-        match load::real_handle(handle as usize) {
-            Some(real) => handle = real as *mut c_void,
+        match opened::with_handle(handle as usize) {
+            Some(library) => handle = library.real as *mut c_void,
             None => {
-                error::set(
-                    "dlinfo: node 0 alone knows more of a library that was loaded during the run".into(),
-                );
+                error::set(load::not_a_library(handle as usize));
                 return -1;
             }
         }

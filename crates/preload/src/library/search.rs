@@ -1,10 +1,11 @@
 //! Which file the program means by the name of a library.
 
+use super::opened;
 use gondwana_elf::loaded::{self, LoadedObject};
-use gondwana_elf::{find_in, is_of_program, loader_folders};
-use std::ffi::{CStr, CString};
+use gondwana_elf::{cached_library, find_in, loader_folders};
+use std::ffi::{CStr, OsStr};
 use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -25,29 +26,37 @@ pub(super) fn is_from_start(name: &CStr) -> bool {
     FROM_START.get().is_some_and(|objects| objects.iter().any(|(object, _)| object.is_called(name)))
 }
 
-/// The file of a library that code at `caller` names, if it belongs to the program and was not loaded at the start.
-pub(super) fn library_of_program(name: &CStr, caller: usize) -> Option<CString> {
+/// The greatest number of an object with thread-local variables that was there from the start; 0 if there is none.
+pub(super) fn last_module_from_start() -> usize {
+    FROM_START.get().into_iter().flatten().map(|(object, _)| object.thread_module()).max().unwrap_or(0)
+}
+
+/// True for a library that all nodes have.
+pub(super) fn is_everywhere(name: &CStr) -> bool {
+    is_from_start(name) || opened::is_called(name)
+}
+
+/// The file of a library that code at `caller` names, if it was not there from the start.
+pub(super) fn library_of(name: &CStr, caller: usize) -> Option<PathBuf> {
     let file = if name.to_bytes().contains(&b'/') {
         fs::canonicalize(path_of(name)).ok()?
     } else if is_from_start(name) {
         return None;
+    } else if let Some(path) = opened::path_called(name) {
+        path
     } else {
-        find_in(&loader_folders(caller), path_of(name))?
+        find(&loader_folders(caller), name)?
     };
-    let loaded = FROM_START.get()?.iter().any(|(_, other)| other.as_ref() == Some(&file));
-    if loaded || !is_of_program(&file) {
-        return None;
-    }
-    CString::new(file.into_os_string().into_vec()).ok()
+    let is_loaded = FROM_START.get()?.iter().any(|(_, other)| other.as_ref() == Some(&file));
+    (!is_loaded).then_some(file)
 }
 
-/// The file of a library that the one at `path` needs.
-pub(super) fn needed_by(path: &Path, name: &CStr) -> Option<PathBuf> {
-    let mut folders = loader_folders(0);
-    folders.splice(0..0, path.parent().map(Path::to_owned));
-    find_in(&folders, path_of(name)).filter(|file| is_of_program(file))
+/// The file of this name, in the first of some folders or where the loader's own list has it.
+pub(super) fn find(folders: &[PathBuf], name: &CStr) -> Option<PathBuf> {
+    find_in(folders, path_of(name)).or_else(|| cached_library(path_of(name)))
 }
+
 
 fn path_of(name: &CStr) -> &Path {
-    Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()))
+    Path::new(OsStr::from_bytes(name.to_bytes()))
 }

@@ -49,7 +49,7 @@ pub(crate) fn in_order<R>(node: &'static Node, call: impl FnOnce() -> R) -> R {
     })
 }
 
-fn must(result: Result<(), i32>) {
+pub(crate) fn must(result: Result<(), i32>) {
     if let Err(error) = result {
         crate::report::fatal(&format!(
             "what processes have in common: {}",

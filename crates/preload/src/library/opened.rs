@@ -1,0 +1,67 @@
+//! The libraries that were opened while the program runs, as this node has them.
+
+use gondwana_elf::loaded::{self, LoadedObject};
+use gondwana_locks::lock;
+use std::ffi::CStr;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// A library.
+#[derive(Clone)]
+pub(super) struct Opened {
+    /// Its file on node 0, with all links followed.
+    pub path: PathBuf,
+    /// Its base.
+    pub base: usize,
+    /// The program's handle on all nodes: an address in shared memory.
+    pub handle: usize,
+    /// The loader's handle on this node.
+    pub real: usize,
+    /// This node's loader can find all its symbols, and those of what it needs.
+    pub is_whole: bool,
+    /// The loader's number for its thread-local variables on this node, and their distance from a thread's control block.
+    pub locals: Option<(usize, u64)>,
+}
+
+static OPENED: Mutex<Vec<Opened>> = Mutex::new(vec![]);
+
+/// Adds a library.
+pub(super) fn add(library: Opened) {
+    lock(&OPENED).push(library);
+}
+
+fn find(is_wanted: impl Fn(&Opened) -> bool) -> Option<Opened> {
+    lock(&OPENED).iter().find(|library| is_wanted(library)).cloned()
+}
+
+/// The library with a handle.
+pub(super) fn with_handle(handle: usize) -> Option<Opened> {
+    find(|library| library.handle == handle)
+}
+
+/// The library in a file.
+pub(super) fn in_file(path: &Path) -> Option<Opened> {
+    find(|library| library.path == path)
+}
+
+/// The distance of the thread-local variables with this number.
+pub(super) fn distance_of(module: usize) -> Option<u64> {
+    find(|library| library.locals.is_some_and(|(number, _)| number == module))?.locals.map(|(_, distance)| distance)
+}
+
+/// True if one is called so.
+pub(super) fn is_called(name: &CStr) -> bool {
+    path_called(name).is_some()
+}
+
+/// The file of the one that is called so.
+pub(super) fn path_called(name: &CStr) -> Option<PathBuf> {
+    // SAFETY: what was opened is never unloaded.
+    let named = unsafe { loaded::select(|object: &LoadedObject<'_>| object.is_called(name)) };
+    find(|library| named.iter().any(|object| object.base() == library.base)).map(|library| library.path)
+}
+
+/// True if there is one with this base.
+pub(super) fn has_base(base: usize) -> bool {
+    find(|library| library.base == base).is_some()
+}

@@ -1,0 +1,138 @@
+//! Libraries of the language runtimes that were not there from the start: the loader of each node loads them, at the same
+//! addresses, and each node has its own variables of them.
+
+use super::gaps::Filler;
+use super::opened::{self, Opened};
+use super::{error, load, loading};
+use gondwana_elf::loaded::{self, LoadedObject};
+use gondwana_node::{Caller, Node};
+use gondwana_topology::{Id, NodeId};
+use libc::{c_char, c_int, c_void};
+use std::ffi::{CStr, CString};
+use std::fmt::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The end of the addresses for these libraries, which nothing else uses on any node.
+const END: usize = 0x5500_0000_0000;
+
+/// Bytes of addresses for them.
+const ROOM: usize = 4 << 30;
+
+/// Where the next one ends; on node 0 only.
+static NEXT: AtomicUsize = AtomicUsize::new(END);
+
+/// A library for all nodes, in shared memory. The path and a text that says what has been loaded follow.
+#[repr(C)]
+struct Wanted {
+    end: usize,
+    handle: usize,
+    path: usize,
+    text: usize,
+}
+
+/// Has all nodes load the library in a file; on node 0 only. The handle.
+///
+/// # Errors
+/// A sentence for `dlerror`.
+pub(super) fn open(node: &'static Node, path: &Path) -> Result<usize, String> {
+    if let Some(library) = opened::in_file(path) {
+        return Ok(library.handle);
+    }
+    let handle = node.allocate(size_of::<usize>(), 16, Caller::NONE).ok_or("out of memory")?;
+    let end = NEXT.load(Ordering::Relaxed);
+    let (text, start) = load_below(end, path, handle)?;
+    NEXT.store(start, Ordering::Relaxed);
+    let refused = || {
+        let sentence = format!(
+            "dlopen({}): not every node has this library, of the same version and at the same place; link the program with it instead",
+            path.display()
+        );
+        node.refuse(&sentence);
+        sentence
+    };
+    give(node, end, handle, path, &text).ok_or_else(refused)?;
+    Ok(handle)
+}
+
+fn give(node: &'static Node, end: usize, handle: usize, path: &Path, text: &str) -> Option<()> {
+    let path = path.as_os_str().as_bytes();
+    let head = size_of::<Wanted>();
+    let address = node.allocate(head + path.len() + text.len(), 16, Caller::NONE)?;
+    // SAFETY: the block is long enough.
+    unsafe {
+        (address as *mut Wanted).write(Wanted { end, handle, path: path.len(), text: text.len() });
+        let rest = (address + head) as *mut u8;
+        std::ptr::copy_nonoverlapping(path.as_ptr(), rest, path.len());
+        std::ptr::copy_nonoverlapping(text.as_ptr(), rest.add(path.len()), text.len());
+    }
+    // SAFETY: all nodes have this library at the same address; `take` is given what it expects.
+    let taken = (1..node.nodes())
+        .all(|other| unsafe { node.call_on(NodeId::from_index(other), take, address) } == Ok(1));
+    node.free(address);
+    taken.then_some(())
+}
+
+/// Runs on the other nodes; 1 for success.
+unsafe extern "C" fn take(address: usize) -> usize {
+    // SAFETY: `give` passes a wish with its texts. Copies: the loader's system calls cannot read shared pages that are not there.
+    let (end, handle, path, text) = unsafe {
+        let &Wanted { end, handle, path, text } = &*(address as *const Wanted);
+        let rest = (address + size_of::<Wanted>()) as *const u8;
+        (
+            end,
+            handle,
+            std::slice::from_raw_parts(rest, path).to_vec(),
+            std::slice::from_raw_parts(rest.add(path), text).to_vec(),
+        )
+    };
+    let path = PathBuf::from(std::ffi::OsString::from_vec(path));
+    usize::from(load_below(end, &path, handle).is_ok_and(|(mine, _)| mine.as_bytes() == text))
+}
+
+/// Loads a library on this node so that it ends at an address. What was loaded, as a text that is the same for the same libraries at the
+/// same addresses, and where they begin.
+fn load_below(end: usize, path: &Path, handle: usize) -> Result<(String, usize), String> {
+    let place = end - ROOM..end;
+    let filler = Filler::above(end, gondwana_memory::PAGE_SIZE).ok_or("out of memory")?;
+    load::touch_stack();
+    let name = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+    let (real, mut loading) = loading::during(&place, false, || {
+        // For all to find: functions of the program's that stand in front of those of these libraries look for the next one.
+        let flags = libc::RTLD_NOW | libc::RTLD_GLOBAL;
+        // SAFETY: the path is a string.
+        unsafe { crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void)(name.as_ptr(), flags) }
+    });
+    drop(filler);
+    if real.is_null() {
+        // SAFETY: `dlopen` has just failed, so there is a sentence.
+        return Err(unsafe { CStr::from_ptr(error::dlerror()) }.to_string_lossy().into_owned());
+    }
+    // SAFETY: what was opened is never unloaded.
+    let objects = unsafe { loaded::select(|object| object.is_in(&place) && !opened::has_base(object.base())) };
+    let mut text = String::new();
+    for object in &objects {
+        // SAFETY: the loader has loaded it, and no other thread uses it yet.
+        let prepared = unsafe { loading.finish(object) }.unwrap_or_default();
+        let _ = writeln!(text, "{:x} {:?} {:x?}", object.base(), object.build_id(), prepared.distance);
+        add(object, path, (handle, real as usize), prepared.distance);
+    }
+    crate::start::begin_standard_streams();
+    let start = objects.iter().map(|object| super::replica::pages_of(object).start).min();
+    Ok((text, start.unwrap_or(end)))
+}
+
+/// Remembers a library, which has the handles if it is the one in the file and not one that this needs.
+fn add(object: &LoadedObject<'_>, path: &Path, (handle, real): (usize, usize), distance: Option<u64>) {
+    let file = std::fs::canonicalize(object.path()).unwrap_or_default();
+    let (handle, real) = if file == path { (handle, real) } else { (0, 0) };
+    opened::add(Opened {
+        path: file,
+        base: object.base(),
+        handle,
+        real,
+        is_whole: true,
+        locals: distance.map(|distance| (object.thread_module(), distance)),
+    });
+}
