@@ -3,7 +3,7 @@
 mod common;
 
 use common::whole::{LIMIT, run, whole};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A program that cargo has built beside the command.
@@ -37,4 +37,29 @@ fn threads_of_rayon_steal_from_each_other() {
 #[test]
 fn threads_of_parking_lot_wake_each_other() {
     runs_as_natively("parked_threads");
+}
+
+#[test]
+fn numpy_computes_as_natively() {
+    let ask = |code: &str| run(Command::new("python3").args(["-c", code]), LIMIT);
+    // What the shell finds may be a script that looks for Python.
+    let python = ask("import sys, numpy; print(sys.executable)");
+    if !python.status.is_some_and(|status| status.success()) {
+        eprintln!("skipped: python3 has no numpy here");
+        return;
+    }
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/numpy_threads.py");
+    let words = [python.output.trim(), program.to_str().unwrap()];
+    let native = run(Command::new(words[0]).arg(words[1]), LIMIT);
+    assert!(native.status.is_some_and(|status| status.success()), "{}", native.errors);
+    for (nodes, fabric) in [("2", "shm"), ("3", "shm"), ("2", "tcp")] {
+        let options = ["-n", nodes, "--fabric", fabric, "--", words[0], words[1]];
+        let ran = run(&mut whole().run(&std::env::temp_dir(), &options), LIMIT);
+        assert_eq!(
+            (&ran.output, &ran.errors),
+            (&native.output, &native.errors),
+            "{nodes} nodes over {fabric}"
+        );
+        assert_eq!(ran.status, native.status);
+    }
 }

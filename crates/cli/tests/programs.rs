@@ -300,6 +300,8 @@ fn programs_run_where_userfaultfd_is_refused() {
         (&whole.programs, "./conform/anon_mmap"),
         (&whole.programs, "./conform/subprocess"),
         (&whole.programs, "./conform/dlopen_first"),
+        (&whole.programs, "./conform/dlopen_locals"),
+        (&whole.programs, "./conform/executable_memory"),
         (&whole.programs, "./conform/many_threads"),
         (&whole.programs, "./cxx/containers"),
         (&whole.programs, "./litmus/two_way_merge"),
@@ -333,4 +335,8 @@ fn auto_knows_which_programs_have_atomics() {
         counter.contains("2 nodes over shm, sc (") && counter.contains("inline atomic instructions"),
         "{counter}"
     );
+    let opens = said(&whole().programs, "./conform/dlopen_plugin");
+    let why =
+        "2 nodes over shm, sc (no inline atomic instruction, but it opens libraries, which may have some)";
+    assert!(opens.contains(why), "{opens}");
 }

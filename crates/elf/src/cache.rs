@@ -77,6 +77,8 @@ mod tests {
         ]);
         assert_eq!(find(&file, b"libmine.so.1"), Some(fs::canonicalize(&own).unwrap()));
         assert_eq!(find(&file, b"libmine.so"), None);
-        assert!((0..file.len() - path.len() - 1).all(|length| find(&file[..length], b"libmine.so.1").is_none()));
+        assert!(
+            (0..file.len() - path.len() - 1).all(|length| find(&file[..length], b"libmine.so.1").is_none())
+        );
     }
 }

@@ -90,7 +90,8 @@ impl<'data, R: ReadRef<'data>> Headers<'data, R> {
             Some(String::from_utf8_lossy(&text[..end]).into_owned())
         };
         let needed = entries().filter(|entry| entry.d_tag(endian) == DT_NEEDED).map(text);
-        let lists = entries().filter(|entry| [DT_RPATH, DT_RUNPATH].contains(&entry.d_tag(endian))).filter_map(text);
+        let lists =
+            entries().filter(|entry| [DT_RPATH, DT_RUNPATH].contains(&entry.d_tag(endian))).filter_map(text);
         let folders = lists.flat_map(|list| list.split(':').map(str::to_owned).collect::<Vec<_>>());
         Some(Dependencies {
             folders: folders.filter(|folder| !folder.is_empty()).collect(),

@@ -102,8 +102,14 @@ impl Pages {
     ///
     /// # Errors
     /// If the kernel refuses: the node cannot go on.
-    pub fn limit(&mut self, first: u32, count: u32, limit: Access) -> Result<bool, MemoryError> {
-        self.protection.limit(first, count, limit)
+    pub fn limit(
+        &mut self,
+        first: u32,
+        count: u32,
+        limit: Access,
+        executable: bool,
+    ) -> Result<bool, MemoryError> {
+        self.protection.limit(first, count, limit, executable)
     }
 
     /// True if the program's own limit forbids an access that the kernel has just refused by SIGSEGV.

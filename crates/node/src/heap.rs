@@ -261,13 +261,13 @@ impl Node {
         let Some(pages) = self.page_range(&addresses) else { return Ok(false) };
         let limit = if protection & libc::PROT_WRITE != 0 {
             Access::Write
-        } else if protection & libc::PROT_READ != 0 {
+        } else if protection & (libc::PROT_READ | libc::PROT_EXEC) != 0 {
             Access::Read
         } else {
             Access::None
         };
-        let count = pages.end - pages.start;
-        self.privately(move || self.core().env.pages.limit(pages.start, count, limit))
+        let (count, executable) = (pages.end - pages.start, protection & libc::PROT_EXEC != 0);
+        self.privately(move || self.core().env.pages.limit(pages.start, count, limit, executable))
             .map_err(|_| libc::ENOMEM)
     }
 

@@ -41,12 +41,8 @@ impl LoadedObject<'_> {
     /// lives until [`LoadedObject::finish`].
     #[must_use]
     pub unsafe fn prepare(&self, holds: bool) -> Preparation {
-        let mut preparation = Preparation {
-            base: self.base(),
-            before: vec![],
-            relocations: vec![],
-            distance: Box::new(0),
-        };
+        let mut preparation =
+            Preparation { base: self.base(), before: vec![], relocations: vec![], distance: Box::new(0) };
         let mut change = |tag, value: u64| {
             if let Some(entry) = self.entry(tag) {
                 // SAFETY: the section is writable until the loader has relocated the object; nobody else uses it.
@@ -121,9 +117,8 @@ impl LoadedObject<'_> {
     /// of its object's behind it.
     pub fn thread_references(&self) -> impl Iterator<Item = *mut [u64; 2]> + use<> {
         let base = self.base();
-        let all = self
-            .relocations(tag::RELA, tag::RELASZ)
-            .chain(self.relocations(tag::JMPREL, tag::PLTRELSZ));
+        let all =
+            self.relocations(tag::RELA, tag::RELASZ).chain(self.relocations(tag::JMPREL, tag::PLTRELSZ));
         all.filter(|entry| entry.r_info & 0xffff_ffff == u64::from(elf::R_X86_64_DTPMOD64.0))
             .map(move |entry| base.wrapping_add(to_usize(entry.r_offset)) as *mut [u64; 2])
     }

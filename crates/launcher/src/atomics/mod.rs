@@ -68,7 +68,11 @@ impl fmt::Display for Atomics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((Finding { function, address }, library)) = &self.first else {
             f.write_str("no inline atomic instruction")?;
-            return if self.opens { f.write_str(", but it opens libraries, which may have some") } else { Ok(()) };
+            return if self.opens {
+                f.write_str(", but it opens libraries, which may have some")
+            } else {
+                Ok(())
+            };
         };
         let (plural, first) = if self.count == 1 { ("", "") } else { ("s", "first ") };
         write!(f, "{} inline atomic instruction{plural}, {first}", self.count)?;

@@ -53,6 +53,7 @@ mod record {
     pub(super) const EXCLUDED: u8 = 8;
     pub(super) const UNWRITABLE: u8 = 16;
     pub(super) const UNREADABLE: u8 = 32;
+    pub(super) const EXECUTABLE: u8 = 64;
 }
 
 impl Protection {
@@ -70,7 +71,7 @@ impl Protection {
             }
             Mechanism::Mprotect => {
                 for segment in segments() {
-                    mprotect::set(segment.base, segment.pages, Access::None)?;
+                    mprotect::set(segment.base, segment.pages, Access::None, false)?;
                 }
                 Backend::Mprotect
             }
@@ -142,7 +143,8 @@ impl Protection {
             self.now.set(page, state);
             // With userfaultfd a page that nothing has been put into yet faults, and is refreshed then.
             if let Backend::Mprotect = &self.backend {
-                mprotect::set(self.geometry.address_of(page), 1, access_in(state).min(limit_in(state)))?;
+                let access = access_in(state).min(limit_in(state));
+                mprotect::set(self.geometry.address_of(page), 1, access, is_executable(state))?;
             }
         }
         Ok(())
@@ -160,17 +162,24 @@ impl Protection {
         leading(first..end, |page| self.now.get(page) & record::POPULATED != 0)
     }
 
-    /// The program limits its own access to these pages to `limit`. False if the kernel's mprotect enforces it:
+    /// The program limits its own access to these pages to `limit`, and may or may not execute them. False if the kernel's mprotect enforces it:
     /// userfaultfd works with any protection of the mapping.
-    pub(crate) fn limit(&mut self, first: u32, count: u32, limit: Access) -> Result<bool, MemoryError> {
+    pub(crate) fn limit(
+        &mut self,
+        first: u32,
+        count: u32,
+        limit: Access,
+        executable: bool,
+    ) -> Result<bool, MemoryError> {
         let Backend::Mprotect = &self.backend else { return Ok(false) };
         let limits = match limit {
             Access::None => record::UNREADABLE,
             Access::Read => record::UNWRITABLE,
             Access::Write => 0,
-        };
+        } | if executable { record::EXECUTABLE } else { 0 };
         for page in first..first + count {
-            let state = self.now.get(page) & !(record::UNREADABLE | record::UNWRITABLE) | limits;
+            let others = !(record::UNREADABLE | record::UNWRITABLE | record::EXECUTABLE);
+            let state = self.now.get(page) & others | limits;
             self.now.set(page, state);
         }
         let mut start = first;
@@ -178,7 +187,8 @@ impl Protection {
             let run = self.run(start, first + count);
             let state = self.now.get(start);
             if state & record::EXCLUDED == 0 {
-                mprotect::set(self.geometry.address_of(start), run, access_in(state).min(limit))?;
+                let access = access_in(state).min(limit);
+                mprotect::set(self.geometry.address_of(start), run, access, executable)?;
             }
             start += run;
         }
@@ -225,7 +235,9 @@ impl Protection {
         let base = self.geometry.address_of(first);
         match &self.backend {
             _ if state & record::EXCLUDED != 0 => {}
-            Backend::Mprotect => mprotect::set(base, count, access.min(limit_in(state)))?,
+            Backend::Mprotect => {
+                mprotect::set(base, count, access.min(limit_in(state)), is_executable(state))?
+            }
             Backend::Uffd(uffd) => match (before, access) {
                 (_, Access::None) => uffd.zap(base, count)?,
                 (Access::None, Access::Write) if state & record::POPULATED == 0 => {
@@ -277,6 +289,11 @@ fn access_in(state: u8) -> Access {
         1 => Access::Read,
         _ => Access::Write,
     }
+}
+
+/// True if the program may execute a page.
+fn is_executable(state: u8) -> bool {
+    state & record::EXECUTABLE != 0
 }
 
 /// The program's own limit.

@@ -30,8 +30,7 @@ pub(super) fn of(path: &Path) -> Result<Companions, String> {
             found.runtime.push(path);
             continue;
         }
-        let file =
-            LibraryFile::read(&path).ok_or_else(|| format!("{}: no ELF library", path.display()))?;
+        let file = LibraryFile::read(&path).ok_or_else(|| format!("{}: no ELF library", path.display()))?;
         // Folders of a library count for what its libraries need, too.
         folders.extend(file.folders.iter().cloned());
         for name in &file.needed {

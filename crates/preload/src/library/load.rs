@@ -44,6 +44,10 @@ pub(super) fn touch_stack() {
 pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int) -> Result<Answer, String> {
     let Some(path) = search::library_of(name, caller) else { return Ok(Answer::Native) };
     if let Some(library) = opened::in_file(&path) {
+        if flags & libc::RTLD_GLOBAL != 0 {
+            // Later libraries find its symbols.
+            load_alone(&path, flags | libc::RTLD_NOLOAD);
+        }
         return Ok(Answer::Library(library.handle, 0));
     }
     if flags & libc::RTLD_NOLOAD != 0 {
@@ -67,6 +71,13 @@ pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int
         }
     }
     Group { node, path: &path, flags }.open(&shared)
+}
+
+/// Has the loader of this node load a library; its handle, or null.
+pub(super) fn load_alone(path: &Path, flags: c_int) -> *mut c_void {
+    let path = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+    // SAFETY: the path is a string.
+    unsafe { crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void)(path.as_ptr(), flags) }
 }
 
 /// True if a library has, or may have, atomic instructions.
@@ -118,10 +129,8 @@ impl Group<'_> {
         // SAFETY: the loader's handle for them is closed only where they are not used any more.
         let objects = unsafe { loaded::select(|object| !before.contains(&object.base())) };
         if let Some(stray) = objects.iter().find(|object| !object.is_in(&hole)) {
-            let why = format!(
-                "the loader found no place for {} that is free on all nodes",
-                stray.path().display()
-            );
+            let why =
+                format!("the loader found no place for {} that is free on all nodes", stray.path().display());
             // SAFETY: the handle was just obtained.
             unsafe { crate::real!(dlclose: fn(*mut c_void) -> c_int)(real) };
             return Err(self.refuse(&why));
@@ -131,15 +140,11 @@ impl Group<'_> {
 
     /// Has the loader load the library into a hole of the span.
     fn load_into(&self, hole: &Range<usize>, shortest: usize) -> Result<(*mut c_void, Loading), String> {
-        let text = CString::new(self.path.as_os_str().as_bytes()).unwrap_or_default();
         let filler = Filler::above(hole.end, shortest).ok_or("out of memory")?;
         touch_stack();
         // The code must be bound completely before it is copied.
         let flags = self.flags & !libc::RTLD_LAZY | libc::RTLD_NOW;
-        let (real, loading) = loading::during(hole, true, || {
-            // SAFETY: the path is a string.
-            unsafe { crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void)(text.as_ptr(), flags) }
-        });
+        let (real, loading) = loading::during(hole, true, || load_alone(self.path, flags));
         drop(filler);
         if !real.is_null() {
             return Ok((real, loading));

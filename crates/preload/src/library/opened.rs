@@ -46,7 +46,9 @@ pub(super) fn in_file(path: &Path) -> Option<Opened> {
 
 /// The distance of the thread-local variables with this number.
 pub(super) fn distance_of(module: usize) -> Option<u64> {
-    find(|library| library.locals.is_some_and(|(number, _)| number == module))?.locals.map(|(_, distance)| distance)
+    find(|library| library.locals.is_some_and(|(number, _)| number == module))?
+        .locals
+        .map(|(_, distance)| distance)
 }
 
 /// True if one is called so.

@@ -8,14 +8,14 @@ use gondwana_elf::loaded::{self, LoadedObject};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
 use gondwana_topology::{Id, NodeId};
-use libc::{c_char, c_int, c_void};
+use libc::c_int;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A library for other nodes, in shared memory: its path, then its image follow.
@@ -33,7 +33,12 @@ struct Replica {
 }
 
 /// Has all other nodes load a library; `None` if one cannot.
-pub(super) fn give(node: &'static Node, object: &LoadedObject<'_>, library: &Opened, flags: c_int) -> Option<()> {
+pub(super) fn give(
+    node: &'static Node,
+    object: &LoadedObject<'_>,
+    library: &Opened,
+    flags: c_int,
+) -> Option<()> {
     let image = image::of(object, &library.path)?;
     let path = library.path.as_os_str().as_bytes();
     let head = size_of::<Replica>();
@@ -95,10 +100,7 @@ fn load(node: &'static Node, replica: &Replica, path: &[u8], image: &[u8]) -> Op
     let filler = Filler::above(pages.end, pages.len())?;
     load::touch_stack();
     let flags = replica.flags & libc::RTLD_GLOBAL | libc::RTLD_NOW;
-    let (real, mut loading) = loading::during(&pages, false, || {
-        // SAFETY: the path is a string.
-        unsafe { crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void)(name.as_ptr(), flags) }
-    });
+    let (real, mut loading) = loading::during(&pages, false, || load::load_alone(&name, flags));
     drop(filler);
     // SAFETY: the library is never unloaded if it is there.
     let object = unsafe { loaded::select(|object| pages_of(object) == pages) }.pop()?;
@@ -110,7 +112,8 @@ fn load(node: &'static Node, replica: &Replica, path: &[u8], image: &[u8]) -> Op
     let path = Path::new(OsStr::from_bytes(path));
     // SAFETY: as above; nobody asks for its name yet. The name lives for ever.
     unsafe {
-        let named: &'static CStr = Box::leak(CString::new(path.as_os_str().as_bytes()).ok()?.into_boxed_c_str());
+        let named: &'static CStr =
+            Box::leak(CString::new(path.as_os_str().as_bytes()).ok()?.into_boxed_c_str());
         loaded::at(object.text().start)?.rename(named);
     }
     for segment in object.loads() {
@@ -149,10 +152,11 @@ fn file(contents: &[u8]) -> Option<File> {
 }
 
 /// A path of a file, which this process has not used for any other: the loader takes files of equal names for the same.
-fn name(file: &File) -> CString {
+fn name(file: &File) -> PathBuf {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let digit = |bit: u32| if count >> bit & 1 == 1 { "/." } else { "" };
-    let digits: String = (0..usize::BITS).map(digit).zip(std::iter::repeat("/")).flat_map(|(one, two)| [one, two]).collect();
-    CString::new(format!("/proc/self{digits}fd/{}", file.as_raw_fd())).unwrap_or_default()
+    let digits: String =
+        (0..usize::BITS).map(digit).zip(std::iter::repeat("/")).flat_map(|(one, two)| [one, two]).collect();
+    format!("/proc/self{digits}fd/{}", file.as_raw_fd()).into()
 }

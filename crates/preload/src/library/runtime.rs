@@ -7,8 +7,7 @@ use super::{error, load, loading};
 use gondwana_elf::loaded::{self, LoadedObject};
 use gondwana_node::{Caller, Node};
 use gondwana_topology::{Id, NodeId};
-use libc::{c_char, c_int, c_void};
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, OsString};
 use std::fmt::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -87,7 +86,7 @@ unsafe extern "C" fn take(address: usize) -> usize {
             std::slice::from_raw_parts(rest.add(path), text).to_vec(),
         )
     };
-    let path = PathBuf::from(std::ffi::OsString::from_vec(path));
+    let path = PathBuf::from(OsString::from_vec(path));
     usize::from(load_below(end, &path, handle).is_ok_and(|(mine, _)| mine.as_bytes() == text))
 }
 
@@ -97,20 +96,17 @@ fn load_below(end: usize, path: &Path, handle: usize) -> Result<(String, usize),
     let place = end - ROOM..end;
     let filler = Filler::above(end, gondwana_memory::PAGE_SIZE).ok_or("out of memory")?;
     load::touch_stack();
-    let name = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-    let (real, mut loading) = loading::during(&place, false, || {
-        // For all to find: functions of the program's that stand in front of those of these libraries look for the next one.
-        let flags = libc::RTLD_NOW | libc::RTLD_GLOBAL;
-        // SAFETY: the path is a string.
-        unsafe { crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void)(name.as_ptr(), flags) }
-    });
+    // For all to find: functions of the program's that stand in front of those of these libraries look for the next one.
+    let flags = libc::RTLD_NOW | libc::RTLD_GLOBAL;
+    let (real, mut loading) = loading::during(&place, false, || load::load_alone(path, flags));
     drop(filler);
     if real.is_null() {
         // SAFETY: `dlopen` has just failed, so there is a sentence.
         return Err(unsafe { CStr::from_ptr(error::dlerror()) }.to_string_lossy().into_owned());
     }
     // SAFETY: what was opened is never unloaded.
-    let objects = unsafe { loaded::select(|object| object.is_in(&place) && !opened::has_base(object.base())) };
+    let objects =
+        unsafe { loaded::select(|object| object.is_in(&place) && !opened::has_base(object.base())) };
     let mut text = String::new();
     for object in &objects {
         // SAFETY: the loader has loaded it, and no other thread uses it yet.

@@ -56,7 +56,6 @@ pub(super) fn find(folders: &[PathBuf], name: &CStr) -> Option<PathBuf> {
     find_in(folders, path_of(name)).or_else(|| cached_library(path_of(name)))
 }
 
-
 fn path_of(name: &CStr) -> &Path {
     Path::new(OsStr::from_bytes(name.to_bytes()))
 }

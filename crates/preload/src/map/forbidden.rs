@@ -1,4 +1,4 @@
-//! Restricted ranges of the program's memory: by mprotect, or beyond the end of a mapped file.
+//! Ranges of the program's memory with another protection than the default: by mprotect or mmap, or beyond the end of a mapped file.
 
 use std::ops::Range;
 

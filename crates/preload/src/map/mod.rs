@@ -31,10 +31,10 @@ fn map(
     let anonymous = flags & libc::MAP_ANONYMOUS != 0;
     let readable = protection & libc::PROT_READ != 0;
     let copied = readable && (flags & libc::MAP_PRIVATE != 0 || protection & libc::PROT_WRITE == 0);
-    // PROT_EXEC mappings stay node-local; no warning is printed.
+    // The code of files is the same on all nodes only if each maps them: those mappings stay node-local.
     if let Some(node) = Node::current()
         && length > 0
-        && protection & libc::PROT_EXEC == 0
+        && (anonymous || protection & libc::PROT_EXEC == 0)
     {
         if flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) == 0 {
             if anonymous {

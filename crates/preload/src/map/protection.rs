@@ -28,7 +28,7 @@ pub(crate) fn is_beyond_file(address: usize) -> bool {
 
 /// Sets the restrictions of a new mapping; 0 or an error number.
 pub(super) fn restrict(node: &'static Node, pages: Range<usize>, protection: c_int) -> c_int {
-    if protection & libc::PROT_WRITE != 0 {
+    if is_default(protection) {
         return 0;
     }
     protect(node, Forbidden { start: pages.start, end: pages.end, protection, beyond_file: false })
@@ -59,7 +59,7 @@ pub(crate) fn protect_here(address: usize, length: size_t, protection: c_int, be
         Err(error) => return error,
     }
     with_forbidden(|parts| {
-        if protection & ALL == ALL {
+        if is_default(protection) {
             parts.allow(&pages);
         } else {
             parts.forbid(Forbidden { start: pages.start, end: pages.end, protection, beyond_file });
@@ -80,6 +80,11 @@ pub(crate) fn allow_here(address: usize, length: size_t) {
 
 /// The default protection of memory.
 const ALL: c_int = libc::PROT_READ | libc::PROT_WRITE;
+
+/// True for the protection that memory has by default, or one that the processor takes for it.
+fn is_default(protection: c_int) -> bool {
+    protection & libc::PROT_WRITE != 0 && protection & libc::PROT_EXEC == 0
+}
 
 /// Protects shared memory on all nodes; 0 or an error number.
 pub(super) fn protect(node: &'static Node, part: Forbidden) -> c_int {
