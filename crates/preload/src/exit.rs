@@ -160,7 +160,9 @@ pub(crate) unsafe extern "C" fn __cxa_atexit(
     argument: *mut c_void,
     object: *mut c_void,
 ) -> c_int {
-    match Node::current().filter(|node| !node.is_first() && Thread::is_of_program()) {
+    // What a runtime library registers on other nodes is about its variables there, of which those processes are the end.
+    let is_common = || Thread::is_of_program() && !crate::library::is_loading();
+    match Node::current().filter(|node| !node.is_first() && is_common()) {
         Some(node) => {
             let (function, argument, object) = (function as usize as u64, argument as u64, object as u64);
             let change = ProcessChange::AtExit { function, argument, object };

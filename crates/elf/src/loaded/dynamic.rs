@@ -37,6 +37,10 @@ pub mod tag {
     pub const PREINIT_ARRAY: i64 = elf::DT_PREINIT_ARRAY.0;
     /// Bytes of their addresses.
     pub const PREINIT_ARRAYSZ: i64 = elf::DT_PREINIT_ARRAYSZ.0;
+    /// What runs at the end.
+    pub const FINI: i64 = elf::DT_FINI.0;
+    /// Bytes of the addresses of functions that run before it.
+    pub const FINI_ARRAYSZ: i64 = elf::DT_FINI_ARRAYSZ.0;
     /// The hash table of symbols.
     pub const GNU_HASH: i64 = elf::DT_GNU_HASH.0;
     /// How many relocations, the first ones, only add the base.

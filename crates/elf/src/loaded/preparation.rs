@@ -55,6 +55,9 @@ impl LoadedObject<'_> {
         if holds {
             change(tag::INIT, (nothing as Constructor as usize).wrapping_sub(self.base()) as u64);
             change(tag::INIT_ARRAYSZ, 0);
+            // As long as they have not run, the loader is not to run what undoes their work.
+            change(tag::FINI, (nothing as Constructor as usize).wrapping_sub(self.base()) as u64);
+            change(tag::FINI_ARRAYSZ, 0);
         }
         if self.has_thread_locals() && self.entry(tag::RELA).is_some() && self.entry(tag::RELASZ).is_some() {
             let mut relocations: Vec<_> = self.relocations(tag::RELA, tag::RELASZ).collect();

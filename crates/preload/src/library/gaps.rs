@@ -10,6 +10,9 @@ use std::ops::Range;
 /// The end of the addresses that a program can have.
 const LAST: usize = 0x7fff_ffff_f000;
 
+/// How often gaps are looked for at most.
+const MOST_PASSES: usize = 100;
+
 /// The parts of some addresses where nothing is mapped.
 pub(super) fn free_in(place: &Range<usize>) -> Vec<Range<usize>> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
@@ -24,8 +27,17 @@ impl Filler {
     /// Takes the gaps of at least `bytes` above `from`; `None` if the kernel refuses.
     pub(super) fn above(from: usize, bytes: usize) -> Option<Self> {
         let mut filler = Self(vec![]);
-        for gap in gaps(&fs::read_to_string("/proc/self/maps").ok()?, from) {
+        // Other threads may map and unmap something meanwhile.
+        (0..MOST_PASSES).map_while(|_| filler.fill(from, bytes)).any(|found| !found).then_some(filler)
+    }
+
+    /// Takes the gaps that are there now. False if there were none; `None` if the kernel refuses.
+    fn fill(&mut self, from: usize, bytes: usize) -> Option<bool> {
+        let maps = fs::read_to_string("/proc/self/maps").ok()?;
+        let mut found = false;
+        for gap in gaps(&maps, from) {
             if gap.len() >= bytes {
+                found = true;
                 // SAFETY: the kernel does not touch what is mapped there already.
                 let address = unsafe {
                     crate::real!(mmap: fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void)(
@@ -41,13 +53,13 @@ impl Filler {
                     )
                 };
                 if address as usize == gap.start {
-                    filler.0.push(gap);
+                    self.0.push(gap);
                 } else if address == libc::MAP_FAILED && crate::errno::get() != libc::EEXIST {
                     return None;
                 }
             }
         }
-        Some(filler)
+        Some(found)
     }
 }
 

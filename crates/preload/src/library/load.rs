@@ -27,6 +27,9 @@ const HUGE_PAGE: usize = 2 << 20;
 /// Free bytes that the loader needs besides: it maps its list of libraries meanwhile, and other threads may map something.
 const SPARE: usize = 1 << 20;
 
+/// How often a library is loaded anew that another thread has kept from its place, by unmapping something at the same time.
+const ATTEMPTS: usize = 4;
+
 /// Makes the part of the stack present that the loader will use: the kernel cannot write to an absent page.
 #[inline(never)]
 pub(super) fn touch_stack() {
@@ -114,28 +117,38 @@ impl Group<'_> {
         if !unsafe { self.node.exclude_pages(hole.clone()) } {
             return Err("out of memory".to_owned());
         }
-        let mut before = vec![];
-        // SAFETY: the objects are not used.
-        unsafe { loaded::select(|_| true) }.iter().for_each(|object| before.push(object.base()));
         let shortest = files.iter().map(|(_, file)| file.length).min().unwrap_or(PAGE_SIZE);
-        let loaded = self.load_into(&hole, shortest);
+        let loaded = self.load_within(&hole, shortest);
         for rest in free_in(&hole) {
             // SAFETY: nothing is mapped there.
             if unsafe { self.node.include_pages(rest.clone()) } {
                 self.node.unmap_pages(rest.start, rest.len());
             }
         }
-        let (real, loading) = loaded?;
-        // SAFETY: the loader's handle for them is closed only where they are not used any more.
-        let objects = unsafe { loaded::select(|object| !before.contains(&object.base())) };
-        if let Some(stray) = objects.iter().find(|object| !object.is_in(&hole)) {
-            let why =
-                format!("the loader found no place for {} that is free on all nodes", stray.path().display());
-            // SAFETY: the handle was just obtained.
-            unsafe { crate::real!(dlclose: fn(*mut c_void) -> c_int)(real) };
-            return Err(self.refuse(&why));
-        }
+        let (real, objects, loading) = loaded?;
         self.spread(real as usize, &in_order(&objects), loading)
+    }
+
+    /// Has the loader load the libraries into a hole of the span and nowhere else. Its handle, and what it has loaded.
+    fn load_within(
+        &self,
+        hole: &Range<usize>,
+        shortest: usize,
+    ) -> Result<(*mut c_void, Vec<LoadedObject<'static>>, Loading), String> {
+        let mut why = String::new();
+        for _ in 0..ATTEMPTS {
+            let (real, loading) = self.load_into(hole, shortest)?;
+            // SAFETY: the loader's handle for them is closed only where they are not used any more.
+            let objects = unsafe { loading.objects() };
+            let Some(stray) = objects.iter().find(|object| !object.is_in(hole)) else {
+                return Ok((real, objects, loading));
+            };
+            why =
+                format!("the loader found no place for {} that is free on all nodes", stray.path().display());
+            // SAFETY: the handle was just obtained, and nothing of the libraries has run.
+            unsafe { crate::real!(dlclose: fn(*mut c_void) -> c_int)(real) };
+        }
+        Err(self.refuse(&why))
     }
 
     /// Has the loader load the library into a hole of the span.
@@ -144,7 +157,7 @@ impl Group<'_> {
         touch_stack();
         // The code must be bound completely before it is copied.
         let flags = self.flags & !libc::RTLD_LAZY | libc::RTLD_NOW;
-        let (real, loading) = loading::during(hole, true, || load_alone(self.path, flags));
+        let (real, loading) = loading::during(true, || load_alone(self.path, flags));
         drop(filler);
         if !real.is_null() {
             return Ok((real, loading));

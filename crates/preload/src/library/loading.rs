@@ -6,13 +6,13 @@
 use crate::alloc::{Purpose, with_purpose};
 use gondwana_elf::loaded::{self, LoadedObject, Preparation, Prepared};
 use std::cell::Cell;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::ptr::null_mut;
 
 /// What one thread is loading.
 pub(super) struct Loading {
-    /// Where the libraries go.
-    place: Range<usize>,
+    /// The bases of all objects that were there before.
+    before: Vec<usize>,
     /// Their initialisers do not run.
     holds: bool,
     prepared: Vec<Preparation>,
@@ -22,9 +22,13 @@ thread_local! {
     static PRESENT: Cell<*mut Loading> = const { Cell::new(null_mut()) };
 }
 
-/// Calls a function that has the loader load libraries into a place.
-pub(super) fn during<R>(place: &Range<usize>, holds: bool, call: impl FnOnce() -> R) -> (R, Loading) {
-    let mut loading = Loading { place: place.clone(), holds, prepared: vec![] };
+/// Calls a function that has the loader load libraries.
+pub(super) fn during<R>(holds: bool, call: impl FnOnce() -> R) -> (R, Loading) {
+    let mut loading = Loading { before: vec![], holds, prepared: vec![] };
+    loaded::visit(|object| {
+        loading.before.push(object.base());
+        ControlFlow::<()>::Continue(())
+    });
     let before = PRESENT.replace(&raw mut loading);
     let result = with_purpose(Purpose::Loading, call);
     PRESENT.set(before);
@@ -41,8 +45,8 @@ pub(crate) fn step() {
         // SAFETY: `during` waits in its call, on this thread.
         let loading = unsafe { &mut *present };
         loaded::visit(|object| {
-            let is_new = || !loading.prepared.iter().any(|preparation| preparation.is_of(object));
-            if object.is_in(&loading.place) && is_new() {
+            let is_prepared = || loading.prepared.iter().any(|preparation| preparation.is_of(object));
+            if loading.is_new(object) && !is_prepared() {
                 // SAFETY: the loader has just mapped the object: it was not there at the last step. `finish` is called when it has loaded it.
                 loading.prepared.push(unsafe { object.prepare(loading.holds) });
             }
@@ -52,7 +56,25 @@ pub(crate) fn step() {
     PRESENT.set(present);
 }
 
+/// True while the calling thread has the loader load libraries.
+pub(crate) fn is_under_way() -> bool {
+    !PRESENT.get().is_null()
+}
+
 impl Loading {
+    fn is_new(&self, object: &LoadedObject<'_>) -> bool {
+        !self.before.contains(&object.base())
+    }
+
+    /// The libraries that were loaded.
+    ///
+    /// # Safety
+    /// They stay loaded as long as the result is used.
+    pub(super) unsafe fn objects(&self) -> Vec<LoadedObject<'static>> {
+        // SAFETY: the caller's promise.
+        unsafe { loaded::select(|object| self.is_new(object)) }
+    }
+
     /// What came of one of the libraries; `None` if the loader has not allowed it to be prepared.
     ///
     /// # Safety

@@ -19,7 +19,7 @@ mod request;
 mod runtime;
 mod search;
 
-pub(crate) use loading::step as loader_goes_on;
+pub(crate) use loading::{is_under_way as is_loading, step as loader_goes_on};
 
 use crate::process;
 use gondwana_node::{MutexKind, Node};

@@ -62,8 +62,3 @@ pub(super) fn path_called(name: &CStr) -> Option<PathBuf> {
     let named = unsafe { loaded::select(|object: &LoadedObject<'_>| object.is_called(name)) };
     find(|library| named.iter().any(|object| object.base() == library.base)).map(|library| library.path)
 }
-
-/// True if there is one with this base.
-pub(super) fn has_base(base: usize) -> bool {
-    find(|library| library.base == base).is_some()
-}

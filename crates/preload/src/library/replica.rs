@@ -100,10 +100,10 @@ fn load(node: &'static Node, replica: &Replica, path: &[u8], image: &[u8]) -> Op
     let filler = Filler::above(pages.end, pages.len())?;
     load::touch_stack();
     let flags = replica.flags & libc::RTLD_GLOBAL | libc::RTLD_NOW;
-    let (real, mut loading) = loading::during(&pages, false, || load::load_alone(&name, flags));
+    let (real, mut loading) = loading::during(false, || load::load_alone(&name, flags));
     drop(filler);
     // SAFETY: the library is never unloaded if it is there.
-    let object = unsafe { loaded::select(|object| pages_of(object) == pages) }.pop()?;
+    let object = unsafe { loading.objects() }.into_iter().find(|object| pages_of(object) == pages)?;
     // SAFETY: the loader has loaded it, and no thread of this node uses it yet.
     let prepared = unsafe { loading.finish(&object) }?;
     if prepared.distance != replica.locals {

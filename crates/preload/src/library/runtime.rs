@@ -4,7 +4,7 @@
 use super::gaps::Filler;
 use super::opened::{self, Opened};
 use super::{error, load, loading};
-use gondwana_elf::loaded::{self, LoadedObject};
+use gondwana_elf::loaded::LoadedObject;
 use gondwana_node::{Caller, Node};
 use gondwana_topology::{Id, NodeId};
 use std::ffi::{CStr, OsString};
@@ -15,9 +15,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The end of the addresses for these libraries, which nothing else uses on any node.
 const END: usize = 0x5500_0000_0000;
-
-/// Bytes of addresses for them.
-const ROOM: usize = 4 << 30;
 
 /// Where the next one ends; on node 0 only.
 static NEXT: AtomicUsize = AtomicUsize::new(END);
@@ -93,20 +90,18 @@ unsafe extern "C" fn take(address: usize) -> usize {
 /// Loads a library on this node so that it ends at an address. What was loaded, as a text that is the same for the same libraries at the
 /// same addresses, and where they begin.
 fn load_below(end: usize, path: &Path, handle: usize) -> Result<(String, usize), String> {
-    let place = end - ROOM..end;
     let filler = Filler::above(end, gondwana_memory::PAGE_SIZE).ok_or("out of memory")?;
     load::touch_stack();
     // For all to find: functions of the program's that stand in front of those of these libraries look for the next one.
     let flags = libc::RTLD_NOW | libc::RTLD_GLOBAL;
-    let (real, mut loading) = loading::during(&place, false, || load::load_alone(path, flags));
+    let (real, mut loading) = loading::during(false, || load::load_alone(path, flags));
     drop(filler);
     if real.is_null() {
         // SAFETY: `dlopen` has just failed, so there is a sentence.
         return Err(unsafe { CStr::from_ptr(error::dlerror()) }.to_string_lossy().into_owned());
     }
     // SAFETY: what was opened is never unloaded.
-    let objects =
-        unsafe { loaded::select(|object| object.is_in(&place) && !opened::has_base(object.base())) };
+    let objects = unsafe { loading.objects() };
     let mut text = String::new();
     for object in &objects {
         // SAFETY: the loader has loaded it, and no other thread uses it yet.
