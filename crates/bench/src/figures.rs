@@ -166,6 +166,7 @@ pub(crate) fn all(fabric: Fabric) -> Vec<Figure> {
     let on = OnFabric(fabric);
     let mut all = on.pages();
     all.extend(on.synchronisation());
+    all.extend(on.objects());
     all.extend(on.sharing());
     all.extend(on.releases());
     all.push(Figure {
@@ -288,6 +289,38 @@ impl OnFabric {
                 bound: vec![self.round_trip(0)],
                 bound_what: "a raw round trip",
                 target: trips,
+            },
+        ]
+    }
+
+    /// What rests where it is used, or passes between nodes.
+    fn objects(self) -> Vec<Figure> {
+        let wakes = |name, what, target| Figure {
+            name,
+            what,
+            measured: self.two("objects", name),
+            bound: vec![self.round_trip(0)],
+            bound_what: "a raw round trip, twice a message",
+            target,
+        };
+        vec![
+            Figure {
+                name: "rwlock-pairs",
+                what: "lock for reading and unlock, by both nodes at a time",
+                measured: self.two("objects", "rwlock-pairs"),
+                bound: vec![native("objects", "rwlock-pairs")],
+                bound_what: "natively",
+                target: Target::Times(2.0),
+            },
+            wakes("semaphore-turn", "semaphore that the other node waits for", Target::None),
+            wakes("condition-turn", "signal to a thread of the other node, with the mutex", Target::None),
+            Figure {
+                name: "queue-item",
+                what: "8 bytes through a queue of 16 with a mutex and two conditions",
+                measured: self.two("objects", "queue-item"),
+                bound: vec![native("objects", "queue-item")],
+                bound_what: "natively",
+                target: self.either(Target::AtMost(4_000), Target::None),
             },
         ]
     }

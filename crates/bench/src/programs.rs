@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Names and executables.
-const PROGRAMS: [(&str, &[u8]); 12] = [
+const PROGRAMS: [(&str, &[u8]); 13] = [
     ("allocate", include_bytes!(concat!(env!("OUT_DIR"), "/allocate"))),
     ("barrier", include_bytes!(concat!(env!("OUT_DIR"), "/barrier"))),
     ("copy", include_bytes!(concat!(env!("OUT_DIR"), "/copy"))),
     ("empty", include_bytes!(concat!(env!("OUT_DIR"), "/empty"))),
     ("faults", include_bytes!(concat!(env!("OUT_DIR"), "/faults"))),
     ("locks", include_bytes!(concat!(env!("OUT_DIR"), "/locks"))),
+    ("objects", include_bytes!(concat!(env!("OUT_DIR"), "/objects"))),
     ("memory", include_bytes!(concat!(env!("OUT_DIR"), "/memory"))),
     ("openmp", include_bytes!(concat!(env!("OUT_DIR"), "/openmp"))),
     ("pages", include_bytes!(concat!(env!("OUT_DIR"), "/pages"))),

@@ -1,4 +1,4 @@
-//! The fast path of a mutex under every interleaving and every reordering that the memory model allows (with a bounded number
+//! The fast paths of mutexes and of resting objects under every interleaving and every reordering that the memory model allows (with a bounded number
 //! of preemptions): threads exclude each other, what one wrote the next one sees, and a thread that begins to wait is
 //! never overlooked by the one that unlocks.
 #![expect(unreachable_pub, reason = "the included modules are public in their crate")]
@@ -8,8 +8,13 @@
 #[path = "../src/sync/entry.rs"]
 mod entry;
 
+/// The same of conditions, semaphores and readers-writer locks.
+#[allow(dead_code, reason = "the library uses all of it")]
+#[path = "../src/sync/resting.rs"]
+mod resting;
+
 mod primitive {
-    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 }
 
 /// What the node does with entries under its lock.
@@ -43,6 +48,8 @@ use entry::{Entry, Fast, Kind};
 use gondwana_coherence::sync::{SyncError, Thread};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, Ordering};
+use resting::{Rest, Resting};
 
 fn model(run: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -135,5 +142,117 @@ fn a_token_leaves_or_a_thread_locks_the_mutex() {
             guarded.add();
         }
         assert_ne!(node.join().unwrap(), locked);
+    });
+}
+
+/// An object that rests here, and what it guards.
+struct Kept {
+    object: Resting,
+    value: UnsafeCell<u32>,
+    told: AtomicU32,
+}
+
+impl Kept {
+    fn new(rest: Rest) -> Arc<Self> {
+        let kept = Self { object: Resting::default(), value: UnsafeCell::new(0), told: AtomicU32::new(0) };
+        kept.object.keep(rest);
+        Arc::new(kept)
+    }
+
+    fn add(&self) {
+        // SAFETY: whoever calls this is the only one; loom checks that.
+        self.value.with_mut(|value| unsafe { *value += 1 });
+    }
+
+    fn look(&self) {
+        // SAFETY: nobody writes meanwhile; loom checks that.
+        let _value = self.value.with(|value| unsafe { *value });
+    }
+}
+
+#[test]
+fn readers_and_writers_of_a_resting_lock_exclude_each_other() {
+    model(|| {
+        let kept = Kept::new(Rest::default());
+        let reader = |kept: Arc<Kept>| {
+            move || {
+                if kept.object.read() {
+                    kept.look();
+                    assert!(kept.object.end_read());
+                }
+            }
+        };
+        let other = loom::thread::spawn(reader(Arc::clone(&kept)));
+        if kept.object.write() {
+            kept.add();
+            assert!(!kept.object.read() && kept.object.end_write());
+        }
+        reader(Arc::clone(&kept))();
+        other.join().unwrap();
+        assert!(kept.object.write());
+    });
+}
+
+#[test]
+fn a_lock_leaves_with_those_that_read() {
+    model(|| {
+        let kept = Kept::new(Rest::default());
+        let reader = {
+            let kept = Arc::clone(&kept);
+            loom::thread::spawn(move || {
+                // What another node has meanwhile is unlocked there.
+                kept.object.read() && {
+                    kept.look();
+                    !kept.object.end_read()
+                }
+            })
+        };
+        let rest = kept.object.take().unwrap();
+        if rest.count == 0 {
+            kept.add();
+        }
+        assert_eq!(reader.join().unwrap(), rest.count == 1);
+        assert!(!kept.object.read() && kept.object.take().is_none());
+    });
+}
+
+#[test]
+fn a_wait_for_a_semaphore_sees_what_was_posted() {
+    model(|| {
+        let kept = Kept::new(Rest { stamp: 7, ..Rest::default() });
+        let poster = {
+            let kept = Arc::clone(&kept);
+            loom::thread::spawn(move || {
+                kept.add();
+                assert!(!kept.object.post(6) && kept.object.post(7));
+            })
+        };
+        if kept.object.take_one(7) {
+            kept.add();
+        }
+        poster.join().unwrap();
+        let waited = kept.object.take().unwrap().count == 0;
+        kept.value.with(|value| {
+            // SAFETY: the other thread has ended.
+            assert_eq!(unsafe { *value }, 1 + u32::from(waited));
+        });
+    });
+}
+
+#[test]
+fn a_signal_in_vain_was_given_before_anybody_waited() {
+    model(|| {
+        let kept = Kept::new(Rest::default());
+        let signaller = {
+            let kept = Arc::clone(&kept);
+            loom::thread::spawn(move || {
+                kept.told.store(1, Ordering::Relaxed);
+                kept.object.nobody_waits()
+            })
+        };
+        // Begins to wait, and looks then.
+        let _rest = kept.object.take();
+        let told = kept.told.load(Ordering::Relaxed) == 1;
+        assert!(signaller.join().unwrap() <= told, "whoever waits must have seen it");
     });
 }

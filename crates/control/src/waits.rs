@@ -87,7 +87,7 @@ pub struct NodeWaits {
     pub others_may_act: bool,
     /// Mutexes that threads of this node hold, each with its holder.
     pub mutexes: Vec<(u64, u64)>,
-    /// Readers-writer locks in the charge of this node: the writer, or 0, and the readers.
+    /// Readers-writer locks that threads of this node hold: of these threads the writer, or 0, and the readers.
     pub rwlocks: Vec<(u64, u64, Vec<u64>)>,
     /// Barriers at which threads of this node wait: address and the count of threads of an episode.
     pub barriers: Vec<(u64, u32)>,

@@ -8,8 +8,8 @@ use crate::thread::Uninterrupted;
 use crate::wait_slots::WaitSlot;
 use crate::wire::Wire;
 use gondwana_coherence::sync::{
-    Answer, BarrierCounters, BarrierEnv, Barriers, LockCounters, LockEnv, LockMessage, Locks, Request,
-    SyncMessage, Ticket,
+    Answer, BarrierCounters, BarrierEnv, Barriers, KeeperCounters, KeeperMessage, LockCounters, LockEnv,
+    LockMessage, Locks, Request, SyncMessage, Ticket,
 };
 use gondwana_coherence::{
     Access, Engine, EngineEnv, EngineViolation, HomeRole, Outcome, Page, PlacedPages, SyncPoint,
@@ -59,6 +59,11 @@ impl Core {
     /// What the lock tokens counted.
     pub(crate) fn lock_counters(&self) -> &LockCounters {
         self.engine.lock_counters()
+    }
+
+    /// What objects counted that rest where they are used.
+    pub(crate) fn keeper_counters(&self) -> &KeeperCounters {
+        self.engine.keeper_counters()
     }
 
     /// What barriers counted.
@@ -248,6 +253,16 @@ impl Core {
         self.engine.submit(server, ticket, request, &mut self.env);
     }
 
+    /// The same where no release is needed; otherwise false.
+    pub(crate) fn submit_here(&mut self, ticket: Ticket, request: &Request) -> bool {
+        self.engine.submit_here(ticket, request, &mut self.env)
+    }
+
+    /// A message about an object that does not rest at its manager arrived.
+    pub(crate) fn keeper(&mut self, from: NodeId, message: KeeperMessage, payload: &[u8]) {
+        must_be_right(from, self.engine.keeper(from, message, payload, &mut self.env));
+    }
+
     /// A request of another node arrived.
     pub(crate) fn requested(&mut self, from: NodeId, ticket: Ticket, request: Request, payload: &[u8]) {
         must_be_right(from, self.engine.requested(from, ticket, request, payload, &mut self.env));
@@ -268,15 +283,10 @@ impl Core {
         self.env.answered(ticket, answer);
     }
 
-    /// Readers-writer locks in this node's charge, each with its writer or 0 and its readers, and the barriers at which threads
-    /// of this node wait, each with its count; at most `most` of each.
-    pub(crate) fn held(&self, most: usize) -> (Vec<HeldRwLock>, Vec<AwaitedBarrier>) {
-        let rwlocks = self.engine.server().held_rwlocks().take(most).map(|(lock, writer, readers)| {
-            let readers = readers.into_iter().take(most).map(|reader| reader.0).collect();
-            (lock.0, writer.map_or(0, |writer| writer.0), readers)
-        });
+    /// The barriers at which threads of this node wait, at most `most`, each with its count.
+    pub(crate) fn awaited_barriers(&self, most: usize) -> Vec<AwaitedBarrier> {
         let barriers = self.engine.barriers().awaited().take(most);
-        (rwlocks.collect(), barriers.map(|(barrier, count)| (barrier.0, count)).collect())
+        barriers.map(|(barrier, count)| (barrier.0, count)).collect()
     }
 
     /// True once if tokens of hot mutexes have begun to stay here.
@@ -284,9 +294,6 @@ impl Core {
         self.engine.take_newly_kept()
     }
 }
-
-/// A readers-writer lock, its writer or 0, and its readers.
-pub(crate) type HeldRwLock = (u64, u64, Vec<u64>);
 
 /// A barrier and how many threads have come to it.
 pub(crate) type AwaitedBarrier = (u64, u32);

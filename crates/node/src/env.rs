@@ -5,7 +5,7 @@ use crate::stats::MessageCounts;
 use crate::wait_slots::{Sleepers, WaitSlot, WaitSlots, event};
 use crate::wire::{Wire, sync_kind_of};
 use crate::{Node, Thread};
-use gondwana_coherence::sync::{Answer, LockGrant, LockMessage, Request, SyncMessage, Ticket};
+use gondwana_coherence::sync::{Answer, KeeperMessage, LockGrant, LockMessage, Request, SyncMessage, Ticket};
 use gondwana_coherence::{
     Access, Claims, Continuation, EngineEnv, Env, Event, Exposure, Message, Page, RemoteAccess, Waiter,
 };
@@ -390,6 +390,10 @@ impl EngineEnv for NodeEnv {
         self.post(to, &Wire::Reply { ticket, answer }, payload);
     }
 
+    fn send_keeper(&mut self, to: NodeId, message: KeeperMessage, payload: &[u8]) {
+        self.post(to, &Wire::Keeper(message), payload);
+    }
+
     fn answered(&mut self, ticket: Ticket, answer: Answer) {
         let (events, result) = match answer {
             Answer::Enqueued => (event::QUEUED, 0),
@@ -397,7 +401,7 @@ impl EngineEnv for NodeEnv {
             Answer::Failed(error) => (event::FAILED, i64::from(error.code())),
             Answer::Cancelled => (event::CANCELLED, 0),
         };
-        self.announce(slot_of(Waiter(ticket.0)), events, result);
+        self.announce(slot_of(Waiter(ticket.0 & u64::from(u32::MAX))), events, result);
     }
 
     fn granted(&mut self, waiter: Waiter, grant: LockGrant) {

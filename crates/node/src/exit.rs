@@ -187,6 +187,7 @@ impl Node {
         let homes = self.placement_stats();
         let core = self.core();
         let (c, l, b) = (core.counters(), core.lock_counters(), core.barrier_counters());
+        let k = core.keeper_counters();
         let (split, locked) = self.times.program();
         let mut stats = json!({
             "faults": {"read": c.read_faults, "write": c.write_faults, "first_touches": c.first_touches},
@@ -217,6 +218,7 @@ impl Node {
                 "handed_over": l.handovers,
                 "kept": l.kept,
             },
+            "objects": {"kept": k.kept, "shared": k.shared, "recalled": k.recalled},
             "threads": {"started": self.threads.started(), "barrier_arrivals": b.arrivals},
             "barriers": {"episodes": b.episodes, "hurried": b.hurries},
             "messages": core.env.messages.to_json(core.message_kinds()),

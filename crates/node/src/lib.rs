@@ -21,6 +21,7 @@ mod fork;
 #[doc(hidden)]
 pub mod fuzzing;
 mod heap;
+mod held_locks;
 mod inject;
 mod keepalive;
 pub mod monitor;

@@ -219,6 +219,7 @@ impl Node {
         match wire {
             Wire::Request { ticket, request } => self.core().requested(from, ticket, request, bulk),
             Wire::Reply { ticket, answer } => self.core().answered(from, ticket, answer, bulk),
+            Wire::Keeper(message) => self.core().keeper(from, message, bulk),
             Wire::Place { ticket, among } => self.place_for(from, ticket, among),
             Wire::Start { ticket, thread } => {
                 self.core().learn(from, bulk);

@@ -18,7 +18,7 @@ use crate::wait_slots::WaitSlots;
 use crate::waiting::Waiting;
 use crate::waits::Notes;
 use crate::{CURRENT, Node, ProcessChange, Setup, StreamCall, StreamDone, ThreadSpec, clock};
-use gondwana_coherence::sync::{LockTable, ManagerOf, Object};
+use gondwana_coherence::sync::{LockTable, ManagerOf, Object, RestingTable};
 use gondwana_coherence::{Engine, Layout, Managers, Page, Region, StartOptions};
 use gondwana_control::{Boot, Control, Exchange, FabricBoot};
 use gondwana_elf::{data_segments, loaded};
@@ -163,7 +163,7 @@ impl Node {
         data.iter().for_each(|run| protocol.adopt(Page(run.start), run.end - run.start));
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(WaitSlots::new());
-        let lock_table = Arc::new(LockTable::new());
+        let (lock_table, resting) = (Arc::new(LockTable::new()), Arc::new(RestingTable::new()));
         let mut env = NodeEnv::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
         if let Some(exchange) = exchange {
             env.meet_peers(exchange.handed(end));
@@ -172,7 +172,7 @@ impl Node {
             let (geometry, layout) = (geometry.clone(), layout.clone());
             Arc::new(move |object: Object| crate::setup::manager_of(&geometry, &layout, to_usize(object.0)))
         };
-        let engine = Engine::new(&layout, protocol, Arc::clone(&lock_table), manager);
+        let engine = Engine::new(&layout, protocol, Arc::clone(&lock_table), Arc::clone(&resting), manager);
         let heap = Heap::new(HeapLayout::new(SPAN_BASE, to_usize(part), usize::from(boot.nodes)), me);
         // SAFETY: the launcher left this descriptor to this process alone.
         let control = Control::new(unsafe { OwnedFd::from_raw_fd(boot.control_fd) });
@@ -190,7 +190,7 @@ impl Node {
         let node = Box::leak(Box::new(Self {
             core: Mutex::new(Core::new(engine, env)),
             fabric,
-            sync: SyncObjects::new(lock_table, boot.nodes),
+            sync: SyncObjects::new(lock_table, resting, boot.nodes),
             announcements: Announcements::default(),
             heap: SharedHeap::new(heap),
             threads: Threads::new(registry, boot.processors, me == NodeId(0)),

@@ -1,5 +1,6 @@
 //! One thread of the program, or of a library, as this node sees it.
 
+use crate::held_locks::HeldLocks;
 use crate::monitor::Stacks;
 use crate::per_thread::{SIGNAL_INFO_WORDS, SignalInfo, per_thread};
 use crate::signal_mask::SignalMask;
@@ -41,6 +42,10 @@ pub struct Common {
     /// The slabs that are being taken are for such blocks.
     pub(crate) takes_local_slabs: Cell<bool>,
     pub(crate) predictor: RefCell<Predictor>,
+    /// How many requests it has made, roughly.
+    pub(crate) requests: Cell<u32>,
+    /// The readers-writer locks that it holds.
+    pub(crate) locks: &'static HeldLocks,
     /// The calls that it has allocated by, if the run is monitored.
     pub(crate) stacks: RefCell<Option<Box<Stacks>>>,
 }
@@ -110,6 +115,8 @@ impl Thread {
             local_cache: RefCell::new(None),
             takes_local_slabs: Cell::new(false),
             predictor: RefCell::default(),
+            requests: Cell::new(0),
+            locks: node.notes.locks(slot),
             stacks: RefCell::new(None),
         }));
         let handling = Box::leak(Box::new(Self { slot: other, common, handling: None }));

@@ -4,6 +4,7 @@
 //! a lock.
 
 use crate::Node;
+use crate::held_locks::HeldLocks;
 use crate::wait_slots::{MAX_THREADS, WaitSlot};
 use gondwana_control::{Awaited, MAX_REPORT, NodeWaits, Report, Wait, WaitingThread};
 use gondwana_locks::lock;
@@ -39,6 +40,8 @@ struct Note {
     begun: AtomicU64,
     /// How deep it is in handlers of signals.
     handlers: AtomicU32,
+    /// The readers-writer locks that it holds.
+    locks: HeldLocks,
 }
 
 /// The notes of all threads of this node.
@@ -128,6 +131,21 @@ impl Notes {
         Noted { note, before }
     }
 
+    /// Where the thread of a slot notes the readers-writer locks that it holds: none so far.
+    pub(crate) fn locks(&'static self, slot: WaitSlot) -> &'static HeldLocks {
+        let locks = &self.note(slot).locks;
+        locks.clear();
+        locks
+    }
+
+    /// Readers-writer locks with the threads that hold them, and whether for writing.
+    pub(crate) fn held_locks(&self) -> impl Iterator<Item = (u64, u64, bool)> {
+        self.threads().flat_map(|note| {
+            let thread = note.thread.load(Ordering::Relaxed);
+            note.locks.known().map(move |(lock, write)| (thread, lock, write))
+        })
+    }
+
     /// The places that threads have or had.
     fn places(&self) -> &[Note] {
         &self.notes[..self.used.load(Ordering::Relaxed) as usize]
@@ -175,6 +193,7 @@ impl Node {
             threads: self.notes.threads().map(Note::told).collect(),
             begun: self.notes.places().iter().map(|note| note.begun.load(Ordering::Relaxed)).sum(),
             mutexes: self.sync.held_mutexes(MOST_OBJECTS),
+            rwlocks: self.held_rwlocks(MOST_OBJECTS),
             ..NodeWaits::default()
         };
         let natives = self.notes.natives.load(Ordering::Relaxed) as usize;
@@ -186,7 +205,7 @@ impl Node {
         let end = Instant::now() + MACHINES;
         loop {
             if let Some(core) = self.try_core() {
-                (waits.rwlocks, waits.barriers) = core.held(MOST_OBJECTS);
+                waits.barriers = core.awaited_barriers(MOST_OBJECTS);
                 break;
             }
             if Instant::now() >= end {

@@ -1,7 +1,7 @@
 //! What nodes say to each other.
 
 use crate::{StreamCall, StreamDone};
-use gondwana_coherence::sync::{Answer, Request, SyncMessage, Ticket};
+use gondwana_coherence::sync::{Answer, KeeperMessage, Request, SyncMessage, Ticket};
 use gondwana_topology::{NodeId, NodeSet};
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,8 @@ pub(crate) enum Wire {
         /// The answer.
         answer: Answer,
     },
+    /// About an object that does not rest at its manager.
+    Keeper(KeeperMessage),
     /// To node 0: choose a node and a number for a new thread; answered with the number.
     Place {
         /// The sender's name for the operation.
@@ -339,7 +341,7 @@ impl Wire {
     #[must_use]
     pub(crate) fn kind(&self) -> usize {
         match self {
-            Self::Request { .. } => 2,
+            Self::Request { .. } | Self::Keeper(_) => 2,
             Self::Reply { .. } => 3,
             Self::Place { .. }
             | Self::Start { .. }

@@ -8,7 +8,8 @@ use crate::memory::{Effects, Memory, SimEnv, Told};
 use crate::programs::Rng;
 use crate::world::Op;
 use gondwana_coherence::sync::{
-    Answer, Fast, Initialised, Kind, LockTable, ManagerOf, Object, Request, Thread as ThreadId, Ticket,
+    Answer, Fast, Initialised, Kind, LockTable, ManagerOf, Object, ObjectKind, Request, Resting,
+    RestingTable, Thread as ThreadId, Ticket,
 };
 use gondwana_coherence::{Access, Engine, Layout, Outcome, Page, Protocol, SyncPoint, Waiter};
 use gondwana_page::to_usize;
@@ -67,6 +68,7 @@ struct Thread {
 struct Node {
     engine: Engine,
     locks: Arc<LockTable>,
+    resting: Arc<RestingTable>,
     memory: Memory,
 }
 
@@ -101,6 +103,9 @@ const MUTEX: u64 = 1 << 32;
 const SEMAPHORE: u64 = 2 << 32;
 const BARRIER: Object = Object(3 << 32);
 
+/// The initialisation of all semaphores.
+const STAMP: u64 = 1;
+
 /// Nodes keep tokens and pages so long, in nanoseconds.
 const HOLD: u64 = 20_000;
 
@@ -114,15 +119,17 @@ impl Cluster {
             Arc::new(move |Object(number)| NodeId::from_index(to_usize(number % u64::from(managing))));
         let node = |me: usize| {
             let layout = layout.seen_by(NodeId::from_index(me));
-            let locks = Arc::new(LockTable::new());
+            let (locks, resting) = (Arc::new(LockTable::new()), Arc::new(RestingTable::new()));
             Node {
                 engine: Engine::new(
                     &layout,
                     protocol(layout.clone()),
                     Arc::clone(&locks),
+                    Arc::clone(&resting),
                     Arc::clone(&manager),
                 ),
                 locks,
+                resting,
                 memory: Memory::new(layout.pages() as usize, layout.page_size()),
             }
         };
@@ -238,6 +245,7 @@ impl Cluster {
             Letter::Server(ServerLetter::Answer(ticket, answer)) => {
                 engine.answered(sender, ticket, answer, bulk, env).map_err(Into::into)
             }
+            Letter::Server(ServerLetter::Keeper(message)) => engine.keeper(sender, message, bulk, env),
         });
         taken.map_err(|violation| format!("node {to} refused a message of node {from}: {violation}"))
     }
@@ -268,6 +276,17 @@ impl Cluster {
                 self.request(index, semaphore.object, Request::SemPost { semaphore })
             }
             (Step::Op(op), _) => self.operate(index, op)?,
+            (Step::Post(semaphore), _)
+                if self.resting(node, semaphore).is_some_and(|known| known.post(STAMP)) =>
+            {
+                true
+            }
+            (Step::Wait(semaphore), _)
+                if self.resting(node, semaphore).is_some_and(|known| known.take_one(STAMP)) =>
+            {
+                true
+            }
+            (Step::Post(semaphore), _) if self.post_here(index, semaphore) => false,
             (Step::Post(_), _) => {
                 self.threads[index].phase = Phase::Release;
                 let waiter = Waiter(index as u64);
@@ -358,6 +377,22 @@ impl Cluster {
         Ok(done)
     }
 
+    fn resting(&self, node: usize, semaphore: usize) -> Option<&Resting> {
+        self.nodes[node].resting.resting(known_as(semaphore).object.of_kind(ObjectKind::Semaphore))
+    }
+
+    /// Posts a semaphore that the thread's node keeps; the thread is told of the answer.
+    fn post_here(&mut self, index: usize, semaphore: usize) -> bool {
+        let (node, before) = (self.threads[index].node, self.threads[index].phase);
+        self.threads[index].phase = Phase::Told;
+        let request = Request::SemPost { semaphore: known_as(semaphore) };
+        let here = self.call(node, |engine, env| engine.submit_here(Ticket(index as u64), &request, env));
+        if !here {
+            self.threads[index].phase = before;
+        }
+        here
+    }
+
     /// Sends a request; the thread is told of its answer.
     fn request(&mut self, index: usize, object: Object, request: Request) -> bool {
         let manager = NodeId::from_index(to_usize(object.0) % self.nodes.len());
@@ -385,5 +420,5 @@ impl Cluster {
 }
 
 fn known_as(semaphore: usize) -> Initialised {
-    Initialised { object: Object(SEMAPHORE + semaphore as u64), value: 0, stamp: 0 }
+    Initialised { object: Object(SEMAPHORE + semaphore as u64), value: 0, stamp: STAMP }
 }

@@ -1,7 +1,7 @@
 //! What engines send each other, as bytes.
 
 use crate::memory::{SimEnv, Told};
-use gondwana_coherence::sync::{Answer, LockGrant, Request, SyncMessage, Ticket};
+use gondwana_coherence::sync::{Answer, KeeperMessage, LockGrant, Request, SyncMessage, Ticket};
 use gondwana_coherence::{Continuation, EngineEnv, MESSAGE_TAG, Waiter};
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ pub(crate) enum Letter<'a> {
 pub(crate) enum ServerLetter {
     Request(Ticket, Request),
     Answer(Ticket, Answer),
+    Keeper(KeeperMessage),
 }
 
 impl<'a> Letter<'a> {
@@ -62,6 +63,10 @@ impl EngineEnv for SimEnv<'_> {
 
     fn send_answer(&mut self, to: NodeId, ticket: Ticket, answer: Answer, payload: &[u8]) {
         self.send_letter(to, &ServerLetter::Answer(ticket, answer), payload);
+    }
+
+    fn send_keeper(&mut self, to: NodeId, message: KeeperMessage, payload: &[u8]) {
+        self.send_letter(to, &ServerLetter::Keeper(message), payload);
     }
 
     fn answered(&mut self, ticket: Ticket, answer: Answer) {

@@ -1,5 +1,5 @@
 use super::pending::Continuation;
-use crate::sync::{Answer, LockGrant, Request, SyncMessage, Ticket};
+use crate::sync::{Answer, KeeperMessage, LockGrant, Request, SyncMessage, Ticket};
 use crate::{Env, Waiter};
 use gondwana_topology::NodeId;
 
@@ -23,6 +23,8 @@ pub trait EngineEnv: Env {
     fn send_request(&mut self, to: NodeId, ticket: Ticket, request: Request, payload: &[u8]);
     /// Answers a request.
     fn send_answer(&mut self, to: NodeId, ticket: Ticket, answer: Answer, payload: &[u8]);
+    /// Sends a message about an object that does not rest at its manager.
+    fn send_keeper(&mut self, to: NodeId, message: KeeperMessage, payload: &[u8]);
     /// A thread of this node has its answer.
     fn answered(&mut self, ticket: Ticket, answer: Answer);
     /// A thread of this node that waited for a mutex is decided about.

@@ -14,8 +14,9 @@ pub use pending::Continuation;
 pub use violation::EngineViolation;
 
 use crate::sync::{
-    Answer, BarrierCounters, BarrierEnv, Barriers, LockCounters, LockEnv, LockTable, Locks, ManagerOf, Reply,
-    Request, Server, SyncMessage, Ticket,
+    Answer, BarrierCounters, BarrierEnv, Barriers, KeeperCounters, KeeperEnv, KeeperMessage, Keepers,
+    LockCounters, LockEnv, LockTable, Locks, ManagerOf, Reply, Request, RestingTable, Server, SyncMessage,
+    Ticket,
 };
 use crate::{Layout, Outcome, Protocol, SyncPoint, Violation, Waiter};
 use gondwana_topology::NodeId;
@@ -33,6 +34,7 @@ pub struct Engine {
     protocol: Box<dyn Protocol>,
     locks: Locks,
     barriers: Barriers,
+    keepers: Keepers,
     server: Server,
     pending: Pending,
     /// Reused lists; empty between calls.
@@ -41,13 +43,14 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The engine of node `layout.me()`, as is the protocol. Its mutexes share `locks` with the fast path of the node's threads;
-    /// `manager` says which node manages an object.
+    /// The engine of node `layout.me()`, as is the protocol. Its mutexes share `locks`, and other objects `resting`, with the fast path
+    /// of the node's threads; `manager` says which node manages an object.
     #[must_use]
     pub fn new(
         layout: &Layout,
         protocol: Box<dyn Protocol>,
         locks: Arc<LockTable>,
+        resting: Arc<RestingTable>,
         manager: ManagerOf,
     ) -> Self {
         let me = layout.me();
@@ -58,6 +61,7 @@ impl Engine {
             locks: Locks::new(me, layout.nodes(), locks, Arc::clone(&manager)),
             barriers: Barriers::new(me, layout.nodes()),
             manager,
+            keepers: Keepers::new(me, resting),
             server: Server::new(),
             pending: Pending::default(),
             replies: Vec::new(),
@@ -89,10 +93,10 @@ impl Engine {
         &self.barriers
     }
 
-    /// The objects in this node's charge, to look at.
+    /// What objects counted that rest where they are used.
     #[must_use]
-    pub fn server(&self) -> &Server {
-        &self.server
+    pub fn keeper_counters(&self) -> &KeeperCounters {
+        self.keepers.counters()
     }
 
     /// True once if tokens of hot mutexes have begun to stay here: see [`Locks::take_newly_kept`].
@@ -117,7 +121,7 @@ impl Engine {
         env: &mut E,
         act: impl FnOnce(&mut Locks, &mut dyn LockEnv) -> R,
     ) -> R {
-        let (locks, _, mut sync) = self.parts(env);
+        let (Machines { locks, .. }, mut sync) = self.parts(env);
         let result = act(locks, &mut sync);
         self.proceed(env);
         result
@@ -129,8 +133,19 @@ impl Engine {
         env: &mut E,
         act: impl FnOnce(&mut Barriers, &mut dyn BarrierEnv) -> R,
     ) -> R {
-        let (_, barriers, mut sync) = self.parts(env);
+        let (Machines { barriers, .. }, mut sync) = self.parts(env);
         let result = act(barriers, &mut sync);
+        self.proceed(env);
+        result
+    }
+
+    fn with_keepers<E: EngineEnv, R>(
+        &mut self,
+        env: &mut E,
+        act: impl FnOnce(&mut Keepers, &mut dyn KeeperEnv) -> R,
+    ) -> R {
+        let (Machines { keepers, .. }, mut sync) = self.parts(env);
+        let result = act(keepers, &mut sync);
         self.proceed(env);
         result
     }
@@ -184,11 +199,20 @@ impl Engine {
 
     /// A thread of this node requests something of the manager of an object, perhaps this node. What the thread wrote is released.
     pub fn submit<E: EngineEnv>(&mut self, server: NodeId, ticket: Ticket, request: Request, env: &mut E) {
-        if server == self.me {
+        if let Some(key) = request.key() {
+            self.with_keepers(env, |keepers, sync| keepers.request(key, server, ticket, request, sync));
+        } else if server == self.me {
             self.serve(self.me, ticket, request, env);
         } else {
             self.publish(server, env, |env, payload| env.send_request(server, ticket, request, payload));
         }
+    }
+
+    /// The same where nothing need be released: false if that is not so, and nothing has happened.
+    pub fn submit_here<E: EngineEnv>(&mut self, ticket: Ticket, request: &Request, env: &mut E) -> bool {
+        request.key().is_some_and(|key| {
+            self.with_keepers(env, |keepers, sync| keepers.request_here(key, ticket, request, sync))
+        })
     }
 
     /// A request of another node arrived, with what the coherence protocol had it carry.
@@ -204,8 +228,27 @@ impl Engine {
         env: &mut E,
     ) -> Result<(), Violation> {
         self.learn(from, payload, env)?;
-        self.serve(from, ticket, request, env);
+        if let Some(key) = request.key() {
+            self.with_keepers(env, |keepers, sync| keepers.requested(key, from, ticket, request, sync));
+        } else {
+            self.serve(from, ticket, request, env);
+        }
         Ok(())
+    }
+
+    /// A message about an object that does not rest at its manager arrived, with what the coherence protocol had it carry.
+    ///
+    /// # Errors
+    /// The peer broke a protocol: the run must end.
+    pub fn keeper<E: EngineEnv>(
+        &mut self,
+        from: NodeId,
+        message: KeeperMessage,
+        payload: &[u8],
+        env: &mut E,
+    ) -> Result<(), EngineViolation> {
+        self.learn(from, payload, env)?;
+        Ok(self.with_keepers(env, |keepers, sync| keepers.message(from, message, sync))?)
     }
 
     fn serve<E: EngineEnv>(&mut self, from: NodeId, ticket: Ticket, request: Request, env: &mut E) {
@@ -274,24 +317,30 @@ impl Engine {
         self.with_protocol(env, |protocol, env| protocol.learn(from, payload, env))
     }
 
-    fn parts<'a, E: EngineEnv>(
-        &'a mut self,
-        env: &'a mut E,
-    ) -> (&'a mut Locks, &'a mut Barriers, SyncEnv<'a, E>) {
-        let Self { only_peer, protocol, manager, locks, barriers, pending, payload, .. } = self;
+    fn parts<'a, E: EngineEnv>(&'a mut self, env: &'a mut E) -> (Machines<'a>, SyncEnv<'a, E>) {
+        let Self { me, only_peer, protocol, manager, locks, barriers, keepers, pending, payload, .. } = self;
         let protocol = protocol.as_mut();
-        (locks, barriers, SyncEnv { peer: *only_peer, protocol, manager, pending, payload, env })
+        let sync = SyncEnv { me: *me, peer: *only_peer, protocol, manager, pending, payload, env };
+        (Machines { locks, barriers, keepers }, sync)
     }
 
     /// Goes on with what waited for a release.
     fn proceed<E: EngineEnv>(&mut self, env: &mut E) {
         while let Some(continuation) = env.next_continuation() {
             let Some(work) = self.pending.take(continuation) else { continue };
-            let (locks, barriers, mut sync) = self.parts(env);
+            let (Machines { locks, barriers, keepers }, mut sync) = self.parts(env);
             match work {
                 PendingWork::Token(mutex) => locks.flushed(mutex, &mut sync),
                 PendingWork::Barrier(barrier) => barriers.flushed(barrier, &mut sync),
+                PendingWork::Kept(key) => keepers.flushed(key, &mut sync),
             }
         }
     }
+}
+
+/// The machines of synchronisation that release and acquire.
+struct Machines<'a> {
+    locks: &'a mut Locks,
+    barriers: &'a mut Barriers,
+    keepers: &'a mut Keepers,
 }

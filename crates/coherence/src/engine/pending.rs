@@ -1,5 +1,5 @@
 use crate::Waiter;
-use crate::sync::Object;
+use crate::sync::{Object, ObjectKey};
 
 /// Work of an [`Engine`](super::Engine) that goes on when a release is complete: among the waiters of a protocol, beside threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +29,8 @@ pub(super) enum PendingWork {
     Token(Object),
     /// Threads have arrived at a barrier.
     Barrier(Object),
+    /// An object leaves that rested here.
+    Kept(ObjectKey),
 }
 
 /// All such work.
@@ -42,7 +44,7 @@ impl Pending {
     pub(super) fn add(&mut self, work: PendingWork) -> Continuation {
         let number = self.free.pop().unwrap_or_else(|| {
             self.work.push(None);
-            u32::try_from(self.work.len() - 1).expect("there are fewer mutexes and barriers in use")
+            u32::try_from(self.work.len() - 1).expect("there are fewer objects in use")
         });
         self.work[number as usize] = Some(work);
         Continuation(number)

@@ -1,14 +1,16 @@
 use super::env::EngineEnv;
 use super::pending::{Pending, PendingWork};
 use crate::sync::{
-    BarrierEnv, BarrierMessage, LockEnv, LockGrant, LockMessage, ManagerOf, Object, SyncMessage,
+    BarrierEnv, BarrierMessage, KeeperEnv, KeeperMessage, LockEnv, LockGrant, LockMessage, ManagerOf, Object,
+    ObjectKey, Reply, Request, SyncMessage, Ticket,
 };
 use crate::{Outcome, Protocol, SyncPoint, Waiter};
 use gondwana_topology::NodeId;
 use std::time::Duration;
 
-/// The node as the machines of mutexes and barriers see it.
+/// The node as the machines of synchronisation see it.
 pub(super) struct SyncEnv<'a, E> {
+    pub me: NodeId,
     pub peer: Option<NodeId>,
     pub protocol: &'a mut dyn Protocol,
     pub manager: &'a ManagerOf,
@@ -31,6 +33,13 @@ impl<E: EngineEnv> SyncEnv<'_, E> {
     /// Between two nodes what happens at a barrier follows from messages of the one to the other.
     fn at_barrier(&self, barrier: Object) -> SyncPoint {
         SyncPoint { object: Some(barrier), peer: self.peer, acquires_next: true }
+    }
+
+    /// Calls `send` with what the coherence protocol has a message carry by which `to` learns of a release.
+    fn publish(&mut self, to: NodeId, send: impl FnOnce(&mut E, &[u8])) {
+        self.protocol.publish(to, self.payload, self.env);
+        send(self.env, self.payload);
+        self.payload.clear();
     }
 
     /// Sends a message; of a release that is complete if it `tells` of one.
@@ -111,5 +120,37 @@ impl<E: EngineEnv> BarrierEnv for SyncEnv<'_, E> {
 
     fn resume(&mut self, waiter: Waiter, serial: bool) {
         self.env.passed(waiter, serial);
+    }
+}
+
+impl<E: EngineEnv> KeeperEnv for SyncEnv<'_, E> {
+    fn send(&mut self, to: NodeId, message: KeeperMessage) {
+        if message.tells() {
+            self.publish(to, |env, payload| env.send_keeper(to, message, payload));
+        } else {
+            self.env.send_keeper(to, message, &[]);
+        }
+    }
+
+    fn submit(&mut self, manager: NodeId, ticket: Ticket, request: Request) {
+        self.publish(manager, |env, payload| env.send_request(manager, ticket, request, payload));
+    }
+
+    fn answer(&mut self, Reply { to, ticket, answer }: Reply) {
+        if to == self.me {
+            self.env.answered(ticket, answer);
+        } else {
+            self.publish(to, |env, payload| env.send_answer(to, ticket, answer, payload));
+        }
+    }
+
+    /// Its next user may be on any node.
+    fn release(&mut self, key: ObjectKey) -> Outcome {
+        let at = SyncPoint { object: Some(key.object), peer: self.peer, ..SyncPoint::default() };
+        self.release_before(at, PendingWork::Kept(key))
+    }
+
+    fn arrived(&mut self, key: ObjectKey) {
+        self.protocol.acquire(SyncPoint { object: Some(key.object), ..SyncPoint::default() }, self.env);
     }
 }

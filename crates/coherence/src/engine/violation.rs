@@ -1,5 +1,5 @@
 use crate::Violation;
-use crate::sync::{BarrierViolation, LockViolation};
+use crate::sync::{BarrierViolation, KeeperViolation, LockViolation};
 
 /// A peer broke one of the protocols; the run can't go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,4 +13,7 @@ pub enum EngineViolation {
     /// That of barriers.
     #[error(transparent)]
     Barrier(#[from] BarrierViolation),
+    /// That of resting objects.
+    #[error(transparent)]
+    Keeper(#[from] KeeperViolation),
 }

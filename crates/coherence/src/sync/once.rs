@@ -43,10 +43,6 @@ impl Once {
         Ok(0)
     }
 
-    pub(super) fn is_idle(&self) -> bool {
-        !self.running
-    }
-
     fn end(&mut self) -> Result<(), SyncError> {
         if std::mem::take(&mut self.running) { Ok(()) } else { Err(SyncError::Invalid) }
     }

@@ -1,6 +1,6 @@
 //! What nodes ask the manager of an object, and what it answers.
 
-use super::{Claim, Construct, Object, SyncError, Thread};
+use super::{Claim, Construct, Object, ObjectKey, ObjectKind, SyncError, Thread};
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub struct Ticket(pub u64);
 /// Unless said otherwise the answer is `Done(0)` or an error. A caller goes on only when it has the answer, even
 /// of requests that merely tell: otherwise a third thread, which learnt of the call in another way, could
 /// overtake it. Only signals to conditions may go without an answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Request {
     /// `pthread_cond_wait`: [`Answer::Enqueued`] at once (now the caller may unlock the mutex), `Done` when
     /// signalled.
@@ -39,11 +39,6 @@ pub enum Request {
         /// `Done` is answered.
         awaited: bool,
     },
-    /// Sets a semaphore's value, whatever it was; `Busy` while threads wait for it.
-    SemInit {
-        /// The semaphore.
-        semaphore: Initialised,
-    },
     /// Adds one, or wakes the thread that has waited longest.
     SemPost {
         /// The semaphore.
@@ -68,19 +63,19 @@ pub enum Request {
     RwLock {
         /// The lock.
         lock: Object,
-        /// The thread that will hold it.
-        thread: Thread,
         /// For writing, alone.
         write: bool,
         /// Fails with `Busy` where it would wait.
         attempt: bool,
+        /// The thread reads already.
+        again: bool,
     },
-    /// Unlocks a readers-writer lock.
+    /// Unlocks a readers-writer lock that a thread of the node holds.
     RwUnlock {
         /// The lock.
         lock: Object,
-        /// The thread that holds it.
-        thread: Thread,
+        /// It is held for writing.
+        write: bool,
     },
     /// `pthread_once`: `Done` with [`ONCE_RUN`](super::ONCE_RUN) if the caller must run the routine and then
     /// send `OnceDone` or `OnceFailed`; otherwise, when it has been run, with the generation of that run.
@@ -125,17 +120,12 @@ pub enum Request {
     /// still waiting. If not, its final answer is already on its way. Not answered itself.
     Cancel {
         /// The object that the request waits for.
-        object: Object,
+        key: ObjectKey,
     },
     /// The same for a `Join`.
     CancelJoin {
         /// The thread that is waited for.
         thread: Thread,
-    },
-    /// An object is destroyed; `Busy` while threads wait for it or hold it.
-    Forget {
-        /// The object.
-        object: Object,
     },
     /// A thread starts. Sent to its own node, like all about threads.
     ThreadStart {
@@ -243,8 +233,29 @@ pub struct Reply {
     pub answer: Answer,
 }
 
+impl Request {
+    /// The object that it is about, if that is one whose state rests where it is used.
+    #[must_use]
+    pub fn key(&self) -> Option<ObjectKey> {
+        let (object, kind) = match *self {
+            Self::CondWait { cond } | Self::CondSignal { cond, .. } | Self::CondBroadcast { cond, .. } => {
+                (cond, ObjectKind::Condition)
+            }
+            Self::FutexWait { futex, .. } | Self::FutexWake { futex, .. } => (futex, ObjectKind::Futex),
+            Self::SemPost { semaphore }
+            | Self::SemWait { semaphore }
+            | Self::SemTryWait { semaphore }
+            | Self::SemGetValue { semaphore } => (semaphore.object, ObjectKind::Semaphore),
+            Self::RwLock { lock, .. } | Self::RwUnlock { lock, .. } => (lock, ObjectKind::RwLock),
+            Self::Cancel { key } => return Some(key),
+            _ => return None,
+        };
+        Some(object.of_kind(kind))
+    }
+}
+
 /// Who waits for an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Caller {
     pub node: NodeId,
     pub ticket: Ticket,

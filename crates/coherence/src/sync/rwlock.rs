@@ -1,58 +1,87 @@
+use super::SyncError;
 use super::request::{Caller, Reply};
-use super::{SyncError, Thread};
+use super::resting::Rest;
+use gondwana_topology::NodeId;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Waiting {
     caller: Caller,
-    thread: Thread,
     write: bool,
 }
 
-/// A readers-writer lock that serves readers and writers first come first.
+/// A readers-writer lock that serves readers and writers first come first. Which of its threads hold it, each node knows itself.
 ///
 /// A thread that reads already may read again past waiting writers, as programs may rely on: it would otherwise
 /// wait for a writer that waits for it. `attempt` fails only where somebody holds the lock against it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct RwLock {
-    writer: Option<Thread>,
-    /// Reading threads, and how often each has locked.
-    readers: BTreeMap<Thread, u32>,
+    writer: Option<NodeId>,
+    /// How often threads of each node have locked for reading; never 0.
+    readers: BTreeMap<NodeId, u32>,
     waiting: VecDeque<Waiting>,
 }
 
 impl RwLock {
-    /// `None`: the caller waits and is answered later.
+    /// A lock for which nobody waits, and which only threads of one node hold.
+    pub(super) fn resting(node: NodeId, rest: Rest) -> Self {
+        let mut lock = Self { writer: rest.writer.then_some(node), ..Self::default() };
+        lock.add_readers(node, rest.count);
+        lock
+    }
+
+    /// What of the lock can rest with a node: `None` if threads wait for it, or others hold it.
+    pub(super) fn rest(&self, node: NodeId) -> Option<Rest> {
+        let others = self.readers.keys().chain(&self.writer).any(|holder| *holder != node);
+        let count = self.readers.get(&node).copied().unwrap_or(0);
+        (self.waiting.is_empty() && !others).then(|| Rest { count, writer: self.writer.is_some(), stamp: 0 })
+    }
+
+    /// More threads of a node hold it for reading.
+    pub(super) fn add_readers(&mut self, node: NodeId, count: u32) {
+        if count > 0 {
+            *self.readers.entry(node).or_default() += count;
+        }
+    }
+
+    /// True if more readers would go on at once.
+    pub(super) fn admits_readers(&self) -> bool {
+        self.writer.is_none() && self.waiting.is_empty()
+    }
+
+    /// `None`: the caller waits and is answered later. `again`: the thread reads already.
     pub(super) fn lock(
         &mut self,
         caller: Caller,
-        thread: Thread,
         write: bool,
         attempt: bool,
+        again: bool,
     ) -> Option<Result<i64, SyncError>> {
-        let free = self.permits(write);
-        if !attempt && self.writer == Some(thread) {
-            return Some(Err(SyncError::Deadlock));
-        }
-        if free && (attempt || self.waiting.is_empty() || self.readers.contains_key(&thread)) {
-            self.grant(thread, write);
+        if self.permits(write) && (attempt || self.waiting.is_empty() || again) {
+            self.grant(caller.node, write);
             return Some(Ok(0));
         }
         if attempt {
             return Some(Err(SyncError::Busy));
         }
-        self.waiting.push_back(Waiting { caller, thread, write });
+        self.waiting.push_back(Waiting { caller, write });
         None
     }
 
-    pub(super) fn unlock(&mut self, thread: Thread, out: &mut Vec<Reply>) -> Result<i64, SyncError> {
-        if self.writer == Some(thread) {
-            self.writer = None;
+    pub(super) fn unlock(
+        &mut self,
+        node: NodeId,
+        write: bool,
+        out: &mut Vec<Reply>,
+    ) -> Result<i64, SyncError> {
+        if write {
+            self.writer.take_if(|writer| *writer == node).ok_or(SyncError::NotOwner)?;
         } else {
-            let times = self.readers.get_mut(&thread).ok_or(SyncError::NotOwner)?;
+            let times = self.readers.get_mut(&node).ok_or(SyncError::NotOwner)?;
             *times -= 1;
             if *times == 0 {
-                self.readers.remove(&thread);
+                self.readers.remove(&node);
             }
         }
         self.admit(out);
@@ -68,24 +97,15 @@ impl RwLock {
         cancelled
     }
 
-    /// The writer and the readers.
-    pub(super) fn holders(&self) -> (Option<Thread>, impl Iterator<Item = Thread>) {
-        (self.writer, self.readers.keys().copied())
-    }
-
-    pub(super) fn is_idle(&self) -> bool {
-        self.writer.is_none() && self.readers.is_empty() && self.waiting.is_empty()
-    }
-
     fn permits(&self, write: bool) -> bool {
         self.writer.is_none() && (!write || self.readers.is_empty())
     }
 
-    fn grant(&mut self, thread: Thread, write: bool) {
+    fn grant(&mut self, node: NodeId, write: bool) {
         if write {
-            self.writer = Some(thread);
+            self.writer = Some(node);
         } else {
-            *self.readers.entry(thread).or_default() += 1;
+            self.add_readers(node, 1);
         }
     }
 
@@ -94,9 +114,9 @@ impl RwLock {
             if !self.permits(first.write) {
                 break;
             }
-            let (caller, thread, write) = (first.caller, first.thread, first.write);
+            let (caller, write) = (first.caller, first.write);
             self.waiting.pop_front();
-            self.grant(thread, write);
+            self.grant(caller.node, write);
             out.push(caller.done(0));
         }
     }

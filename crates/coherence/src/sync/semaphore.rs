@@ -1,12 +1,14 @@
 use super::SyncError;
 use super::request::{Caller, Reply};
+use super::resting::Rest;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// The largest value of a semaphore.
 pub const SEM_VALUE_MAX: u32 = i32::MAX as u32;
 
 /// A counting semaphore; waiters are served first come first.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Semaphore {
     value: u32,
     stamp: u64,
@@ -16,6 +18,12 @@ pub(super) struct Semaphore {
 impl Semaphore {
     pub(super) fn new(value: u32, stamp: u64) -> Self {
         Self { value, stamp, waiting: VecDeque::new() }
+    }
+
+    /// What of the semaphore can rest with a node: `None` if threads wait for it.
+    pub(super) fn rest(&self) -> Option<Rest> {
+        let Self { value: count, stamp, .. } = *self;
+        self.is_idle().then_some(Rest { count, writer: false, stamp })
     }
 
     /// True if the semaphore comes from another initialisation than `stamp` and nobody depends on it.

@@ -1,5 +1,7 @@
 //! Every object against what POSIX says, alone and in random runs against simple specifications.
 
+use super::object_states::ObjectStates;
+use super::request::Caller;
 use super::*;
 use gondwana_topology::NodeId;
 use proptest::prelude::*;
@@ -7,30 +9,43 @@ use std::collections::{BTreeMap, VecDeque};
 
 const OBJECT: Object = Object(0x80);
 
-/// A server and the answers it gave, by ticket.
+/// All objects, and the answers they gave, by ticket.
 #[derive(Default)]
 struct Manager {
     server: Server,
+    states: ObjectStates,
     tickets: u64,
+    /// The nodes that sent them.
+    nodes: BTreeMap<u64, NodeId>,
 }
 
 impl Manager {
     /// Sends a request with the next ticket; returns the ticket and all answers.
     fn ask(&mut self, request: Request) -> (u64, Vec<(u64, Answer)>) {
+        // Tickets are dealt to two nodes, so that an answer to the wrong node shows.
+        self.ask_of(self.tickets % 2, request)
+    }
+
+    /// The same by a thread of one node.
+    fn ask_of(&mut self, node: u64, request: Request) -> (u64, Vec<(u64, Answer)>) {
         self.tickets += 1;
+        self.nodes.insert(self.tickets, NodeId(u16::try_from(node).unwrap()));
         (self.tickets, self.ask_as(self.tickets, request))
     }
 
     fn ask_as(&mut self, ticket: u64, request: Request) -> Vec<(u64, Answer)> {
         let bytes = postcard::to_stdvec(&request).unwrap();
-        let request = postcard::from_bytes(&bytes).unwrap();
-        let mut out = Vec::new();
-        // Tickets are dealt to two nodes, so that an answer to the wrong node shows.
-        let node = |ticket: u64| NodeId((ticket % 2) as u16);
-        self.server.request(node(ticket), Ticket(ticket), request, &mut out);
+        let request: Request = postcard::from_bytes(&bytes).unwrap();
+        let (node, mut out) = (self.nodes[&ticket], Vec::new());
+        match request.key() {
+            Some(key) => {
+                self.states.request(key, Caller { node, ticket: Ticket(ticket) }, &request, &mut out);
+            }
+            None => self.server.request(node, Ticket(ticket), request, &mut out),
+        }
         out.into_iter()
             .map(|reply| {
-                assert_eq!(reply.to, node(reply.ticket.0));
+                assert_eq!(reply.to, self.nodes[&reply.ticket.0]);
                 (reply.ticket.0, reply.answer)
             })
             .collect()
@@ -38,7 +53,11 @@ impl Manager {
 
     /// The answer to a request that is answered at once and wakes nobody.
     fn call(&mut self, request: Request) -> Answer {
-        let (ticket, answers) = self.ask(request);
+        self.call_of(self.tickets % 2, request)
+    }
+
+    fn call_of(&mut self, node: u64, request: Request) -> Answer {
+        let (ticket, answers) = self.ask_of(node, request);
         let [(answered, answer)] = answers[..] else { panic!("one answer expected: {answers:?}") };
         assert_eq!(answered, ticket);
         answer
@@ -60,20 +79,20 @@ fn semaphore(value: u32, stamp: u64) -> Initialised {
     Initialised { object: OBJECT, value, stamp }
 }
 
-fn read(thread: u64) -> Request {
-    Request::RwLock { lock: OBJECT, thread: Thread(thread), write: false, attempt: false }
+fn lock(write: bool) -> Request {
+    Request::RwLock { lock: OBJECT, write, attempt: false, again: false }
 }
 
-fn write(thread: u64) -> Request {
-    Request::RwLock { lock: OBJECT, thread: Thread(thread), write: true, attempt: false }
+fn try_rw(write: bool) -> Request {
+    Request::RwLock { lock: OBJECT, write, attempt: true, again: false }
 }
 
-fn try_rw(thread: u64, write: bool) -> Request {
-    Request::RwLock { lock: OBJECT, thread: Thread(thread), write, attempt: true }
+fn unlock(write: bool) -> Request {
+    Request::RwUnlock { lock: OBJECT, write }
 }
 
-fn unlock(thread: u64) -> Request {
-    Request::RwUnlock { lock: OBJECT, thread: Thread(thread) }
+fn cancel(kind: ObjectKind) -> Request {
+    Request::Cancel { key: OBJECT.of_kind(kind) }
 }
 
 fn join(thread: u64, by: u64, attempt: bool) -> Request {
@@ -90,10 +109,8 @@ fn a_condition_wakes_in_order_and_forgets_signals_nobody_waits_for() {
     let [second, third] = [(); 2].map(|()| manager.wait(wait.clone()));
     let (signal, answers) = manager.ask(Request::CondSignal { cond, awaited: true });
     assert_eq!(answers, [done(first), (signal, Answer::Done(1))]);
-    assert_eq!(manager.call(Request::Forget { object: cond }), Answer::Failed(SyncError::Busy));
     let (broadcast, answers) = manager.ask(Request::CondBroadcast { cond, awaited: true });
     assert_eq!(answers, [done(second), done(third), (broadcast, Answer::Done(2))]);
-    assert_eq!(manager.call(Request::Forget { object: cond }), Answer::Done(0));
 }
 
 #[test]
@@ -103,20 +120,19 @@ fn a_signal_that_is_not_awaited_wakes_without_an_answer() {
     assert_eq!(manager.ask(signal.clone()).1, []);
     let [first, second, third] = [(); 3].map(|()| manager.wait(Request::CondWait { cond: OBJECT }));
     assert_eq!(manager.ask(signal).1, [done(first)]);
-    assert_eq!(manager.ask_as(second, Request::Cancel { object: OBJECT }), [(second, Answer::Cancelled)]);
+    assert_eq!(manager.ask_as(second, cancel(ObjectKind::Condition)), [(second, Answer::Cancelled)]);
     assert_eq!(manager.ask(Request::CondBroadcast { cond: OBJECT, awaited: false }).1, [done(third)]);
-    assert_eq!(manager.call(Request::Forget { object: OBJECT }), Answer::Done(0));
 }
 
 #[test]
 fn a_cancelled_wait_takes_no_signal() {
     let mut manager = Manager::default();
     let [first, second] = [(); 2].map(|()| manager.wait(Request::CondWait { cond: OBJECT }));
-    assert_eq!(manager.ask_as(first, Request::Cancel { object: OBJECT }), [(first, Answer::Cancelled)]);
+    assert_eq!(manager.ask_as(first, cancel(ObjectKind::Condition)), [(first, Answer::Cancelled)]);
     let (signal, answers) = manager.ask(Request::CondSignal { cond: OBJECT, awaited: true });
     assert_eq!(answers, [done(second), (signal, Answer::Done(1))]);
     // Too late: the signal is on its way.
-    assert_eq!(manager.ask_as(second, Request::Cancel { object: OBJECT }), []);
+    assert_eq!(manager.ask_as(second, cancel(ObjectKind::Condition)), []);
 }
 
 #[test]
@@ -141,21 +157,16 @@ fn a_semaphore_starts_with_what_its_memory_says() {
     assert_eq!(manager.call(Request::SemTryWait { semaphore: first }), Answer::Done(0));
     assert_eq!(manager.call(Request::SemTryWait { semaphore: first }), Answer::Failed(SyncError::Exhausted));
     let waiting = manager.wait(Request::SemWait { semaphore: first });
-    assert_eq!(manager.call(Request::SemInit { semaphore: first }), Answer::Failed(SyncError::Busy));
     let (post, answers) = manager.ask(Request::SemPost { semaphore: first });
     assert_eq!(answers, [done(waiting), done(post)]);
     assert_eq!(manager.call(Request::SemGetValue { semaphore: first }), Answer::Done(0));
     // Initialised anew at the same address, which the manager sees by the stamp.
     assert_eq!(manager.call(Request::SemGetValue { semaphore: semaphore(5, 2) }), Answer::Done(5));
-    assert_eq!(manager.call(Request::SemInit { semaphore: semaphore(7, 2) }), Answer::Done(0));
-    assert_eq!(manager.call(Request::SemGetValue { semaphore: semaphore(5, 2) }), Answer::Done(7));
 }
 
 #[test]
 fn a_semaphore_has_a_largest_value() {
     let mut manager = Manager::default();
-    let too_large = semaphore(SEM_VALUE_MAX + 1, 1);
-    assert_eq!(manager.call(Request::SemInit { semaphore: too_large }), Answer::Failed(SyncError::Invalid));
     let full = semaphore(SEM_VALUE_MAX, 1);
     assert_eq!(manager.call(Request::SemPost { semaphore: full }), Answer::Failed(SyncError::Overflow));
     assert_eq!(manager.call(Request::SemGetValue { semaphore: full }), Answer::Done(SEM_VALUE_MAX.into()));
@@ -165,7 +176,7 @@ fn a_semaphore_has_a_largest_value() {
 fn a_cancelled_semaphore_wait_takes_no_post() {
     let mut manager = Manager::default();
     let waiting = manager.wait(Request::SemWait { semaphore: semaphore(0, 1) });
-    assert_eq!(manager.ask_as(waiting, Request::Cancel { object: OBJECT }), [(waiting, Answer::Cancelled)]);
+    assert_eq!(manager.ask_as(waiting, cancel(ObjectKind::Semaphore)), [(waiting, Answer::Cancelled)]);
     assert_eq!(manager.call(Request::SemPost { semaphore: semaphore(0, 1) }), Answer::Done(0));
     assert_eq!(manager.call(Request::SemGetValue { semaphore: semaphore(0, 1) }), Answer::Done(1));
 }
@@ -173,46 +184,48 @@ fn a_cancelled_semaphore_wait_takes_no_post() {
 #[test]
 fn readers_share_and_writers_queue() {
     let mut manager = Manager::default();
-    assert_eq!(manager.call(read(1)), Answer::Done(0));
-    assert_eq!(manager.call(read(2)), Answer::Done(0));
-    let writer = manager.wait(write(3));
-    let reader = manager.wait(read(4));
-    assert_eq!(manager.call(read(1)), Answer::Done(0), "a reader may read again");
-    assert_eq!(manager.call(unlock(9)), Answer::Failed(SyncError::NotOwner));
-    for thread in [1, 2] {
-        assert_eq!(manager.call(unlock(thread)), Answer::Done(0));
+    for node in [1, 2] {
+        assert_eq!(manager.call_of(node, lock(false)), Answer::Done(0));
     }
-    let (last, answers) = manager.ask(unlock(1));
+    let (writer, answers) = manager.ask_of(3, lock(true));
+    assert_eq!(answers, []);
+    let (reader, answers) = manager.ask_of(4, lock(false));
+    assert_eq!(answers, []);
+    let again = Request::RwLock { lock: OBJECT, write: false, attempt: false, again: true };
+    assert_eq!(manager.call_of(1, again), Answer::Done(0), "a reader may read again");
+    assert_eq!(manager.call_of(9, unlock(false)), Answer::Failed(SyncError::NotOwner));
+    assert_eq!(manager.call_of(1, unlock(true)), Answer::Failed(SyncError::NotOwner));
+    for node in [1, 2] {
+        assert_eq!(manager.call_of(node, unlock(false)), Answer::Done(0));
+    }
+    let (last, answers) = manager.ask_of(1, unlock(false));
     assert_eq!(answers, [done(writer), done(last)]);
-    let (last, answers) = manager.ask(unlock(3));
+    let (last, answers) = manager.ask_of(3, unlock(true));
     assert_eq!(answers, [done(reader), done(last)]);
-    assert_eq!(manager.call(unlock(4)), Answer::Done(0));
-    assert_eq!(manager.call(unlock(4)), Answer::Failed(SyncError::NotOwner));
+    assert_eq!(manager.call_of(4, unlock(false)), Answer::Done(0));
+    assert_eq!(manager.call_of(4, unlock(false)), Answer::Failed(SyncError::NotOwner));
 }
 
 #[test]
-fn a_writer_does_not_wait_for_itself() {
+fn attempts_fail_only_against_holders() {
     let mut manager = Manager::default();
-    assert_eq!(manager.call(write(1)), Answer::Done(0));
-    assert_eq!(manager.call(write(1)), Answer::Failed(SyncError::Deadlock));
-    assert_eq!(manager.call(read(1)), Answer::Failed(SyncError::Deadlock));
-    assert_eq!(manager.call(try_rw(1, true)), Answer::Failed(SyncError::Busy));
-    assert_eq!(manager.call(try_rw(2, false)), Answer::Failed(SyncError::Busy));
-    assert_eq!(manager.call(Request::Forget { object: OBJECT }), Answer::Failed(SyncError::Busy));
-    assert_eq!(manager.call(unlock(1)), Answer::Done(0));
-    assert_eq!(manager.call(try_rw(2, false)), Answer::Done(0));
-    assert_eq!(manager.call(try_rw(1, true)), Answer::Failed(SyncError::Busy));
-    assert_eq!(manager.call(unlock(2)), Answer::Done(0));
-    assert_eq!(manager.call(try_rw(1, true)), Answer::Done(0));
+    assert_eq!(manager.call_of(1, lock(true)), Answer::Done(0));
+    assert_eq!(manager.call_of(1, try_rw(true)), Answer::Failed(SyncError::Busy));
+    assert_eq!(manager.call_of(2, try_rw(false)), Answer::Failed(SyncError::Busy));
+    assert_eq!(manager.call_of(1, unlock(true)), Answer::Done(0));
+    assert_eq!(manager.call_of(2, try_rw(false)), Answer::Done(0));
+    assert_eq!(manager.call_of(1, try_rw(true)), Answer::Failed(SyncError::Busy));
+    assert_eq!(manager.call_of(2, unlock(false)), Answer::Done(0));
+    assert_eq!(manager.call_of(1, try_rw(true)), Answer::Done(0));
 }
 
 #[test]
 fn readers_behind_a_writer_that_gives_up_go_on() {
     let mut manager = Manager::default();
-    assert_eq!(manager.call(read(1)), Answer::Done(0));
-    let writer = manager.wait(write(2));
-    let reader = manager.wait(read(3));
-    let answers = manager.ask_as(writer, Request::Cancel { object: OBJECT });
+    assert_eq!(manager.call(lock(false)), Answer::Done(0));
+    let writer = manager.wait(lock(true));
+    let reader = manager.wait(lock(false));
+    let answers = manager.ask_as(writer, cancel(ObjectKind::RwLock));
     assert_eq!(answers, [done(reader), (writer, Answer::Cancelled)]);
 }
 
@@ -298,10 +311,11 @@ fn keys_are_many_but_bounded_and_never_the_same() {
 fn objects_of_two_types_can_share_an_address() {
     let mut manager = Manager::default();
     let waiting = manager.wait(Request::CondWait { cond: OBJECT });
-    assert_eq!(manager.call(write(1)), Answer::Done(0));
+    assert_eq!(manager.call_of(0, lock(true)), Answer::Done(0));
     assert_eq!(manager.call(Request::FutexWake { futex: OBJECT, count: 1, bitset: 1 }), Answer::Done(0));
-    assert_eq!(manager.ask_as(waiting, Request::Cancel { object: OBJECT }), [(waiting, Answer::Cancelled)]);
-    assert_eq!(manager.call(unlock(1)), Answer::Done(0));
+    assert_eq!(manager.ask_as(waiting, cancel(ObjectKind::RwLock)), []);
+    assert_eq!(manager.ask_as(waiting, cancel(ObjectKind::Condition)), [(waiting, Answer::Cancelled)]);
+    assert_eq!(manager.call_of(0, unlock(true)), Answer::Done(0));
 }
 
 proptest! {
@@ -319,7 +333,7 @@ proptest! {
                 }
                 3 if !queue.is_empty() => {
                     let ticket = queue.remove(which.index(queue.len())).unwrap();
-                    let answers = manager.ask_as(ticket, Request::Cancel { object: OBJECT });
+                    let answers = manager.ask_as(ticket, cancel(ObjectKind::Condition));
                     (vec![(ticket, Answer::Cancelled)], answers, ticket)
                 }
                 4 => {
@@ -387,12 +401,12 @@ proptest! {
             if waiting.iter().any(|(_, waiter, _)| *waiter == thread) {
                 continue;
             }
-            let answers = if holding.remove(&thread).is_some() {
-                let (ticket, answers) = manager.ask(unlock(thread));
+            let answers = if let Some(writes) = holding.remove(&thread) {
+                let (ticket, answers) = manager.ask_of(thread, unlock(writes));
                 prop_assert_eq!(answers.last(), Some(&done(ticket)));
                 answers[..answers.len() - 1].to_vec()
             } else {
-                let (ticket, answers) = manager.ask(if writes { write(thread) } else { read(thread) });
+                let (ticket, answers) = manager.ask_of(thread, lock(writes));
                 waiting.push_back((ticket, thread, writes));
                 answers
             };

@@ -1,9 +1,10 @@
-//! The lock table: one word for each mutex whose token this node has had, which threads lock and unlock with one atomic
-//! instruction each. Readers and writers take no lock; slots are never given back.
+//! What a node knows of synchronisation objects outside of its lock: for each mutex whose token it has had, and each other object
+//! that it has kept, an entry that threads change with one atomic instruction each. Readers and writers take no lock; slots are
+//! never given back.
 
 use super::entry::Word;
 use super::object_map::scatter;
-use super::{Entry, Object, Thread};
+use super::{Entry, Object, ObjectKey, Resting, Thread};
 use gondwana_page::to_usize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,31 +20,34 @@ const SEGMENTS: usize = 9;
 /// Half a cache line, so that key and state of a mutex are in one.
 #[derive(Debug, Default)]
 #[repr(align(32))]
-struct Slot {
+struct Slot<E> {
     /// The address, or 0. Set once, never cleared.
     key: AtomicU64,
-    entry: Entry,
+    entry: E,
 }
 
-/// All mutexes that threads of this node used: a hash table that only grows, read without a lock.
+/// The mutexes that threads of this node used.
+pub type LockTable = Table<Entry>;
+
+/// The objects that threads of this node used: a hash table that only grows, read without a lock.
 ///
 /// An object's places are the window of slots that its hash selects in the first segment, then the window in the
 /// second, and so on. Slots are filled in that order and never emptied, so an empty slot proves that the object
 /// is in no later place, and of two threads inserting one object both end at the same slot. Mutexes that follow each
 /// other in memory follow each other here, so that processors foresee the one access as they foresee the other.
 #[derive(Debug)]
-pub struct LockTable {
+pub struct Table<E> {
     first_bits: u32,
-    segments: [OnceLock<Box<[Slot]>>; SEGMENTS],
+    segments: [OnceLock<Box<[Slot<E>]>>; SEGMENTS],
 }
 
-impl Default for LockTable {
+impl<E: Default> Default for Table<E> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl LockTable {
+impl<E: Default> Table<E> {
     /// An empty table. Memory is allocated with the first object.
     #[must_use]
     pub fn new() -> Self {
@@ -57,48 +61,32 @@ impl LockTable {
     /// The entry of an object, made if there was none.
     ///
     /// # Panics
-    /// If the table is full, which takes more mutexes than memory could hold.
+    /// If the table is full, which takes more objects than memory could hold.
     #[inline]
     #[must_use]
-    pub fn entry(&self, object: Object) -> &Entry {
-        self.at_hand(object).or_else(|| self.find(object, true)).expect("the table of mutexes is full")
+    pub fn entry(&self, object: Object) -> &E {
+        self.at_hand(object).or_else(|| self.find(object, true)).expect("the table of objects is full")
     }
 
     /// The entry of an object, if a thread of this node used it.
     #[inline]
     #[must_use]
-    pub fn get(&self, object: Object) -> Option<&Entry> {
+    pub fn get(&self, object: Object) -> Option<&E> {
         self.at_hand(object).or_else(|| self.find(object, false))
     }
 
     /// The entry of an object, if it is where most are.
     #[inline]
     #[must_use]
-    pub fn at_hand(&self, object: Object) -> Option<&Entry> {
+    pub fn at_hand(&self, object: Object) -> Option<&E> {
         let segment = self.segments[0].get()?;
         let slot = segment.get(place(object) & (segment.len() - 1))?;
         // Relaxed: nothing but the key is read, and the entry is made of atomics that were zero before.
         (slot.key.load(Ordering::Relaxed) == object.0).then_some(&slot.entry)
     }
 
-    /// The mutexes that threads of this node hold, each with its holder, while others go on.
-    pub fn held(&self) -> impl Iterator<Item = (Object, Thread)> {
-        let slots = self.segments.iter().filter_map(OnceLock::get).flat_map(|segment| segment.iter());
-        slots.filter_map(|slot| Some((Object(slot.key.load(Ordering::Acquire)), slot.entry.holder()?)))
-    }
-
-    /// The entry of an object, no longer [`Word::New`]: a token rests at its manager at first, and only the slow path
-    /// knows who that is.
-    pub(super) fn settled(&self, object: Object, is_managed_here: impl FnOnce() -> bool) -> &Entry {
-        let entry = self.entry(object);
-        if entry.word() == Word::New {
-            entry.set(if is_managed_here() { Word::Free } else { Word::Absent });
-        }
-        entry
-    }
-
     #[inline(never)]
-    fn find(&self, object: Object, insert: bool) -> Option<&Entry> {
+    fn find(&self, object: Object, insert: bool) -> Option<&E> {
         debug_assert_ne!(object.0, 0, "no object has address 0");
         let start = place(object);
         let mut bits = self.first_bits;
@@ -128,6 +116,24 @@ impl LockTable {
     }
 }
 
+impl LockTable {
+    /// The mutexes that threads of this node hold, each with its holder, while others go on.
+    pub fn held(&self) -> impl Iterator<Item = (Object, Thread)> {
+        let slots = self.segments.iter().filter_map(OnceLock::get).flat_map(|segment| segment.iter());
+        slots.filter_map(|slot| Some((Object(slot.key.load(Ordering::Acquire)), slot.entry.holder()?)))
+    }
+
+    /// The entry of an object, no longer [`Word::New`]: a token rests at its manager at first, and only the slow path
+    /// knows who that is.
+    pub(super) fn settled(&self, object: Object, is_managed_here: impl FnOnce() -> bool) -> &Entry {
+        let entry = self.entry(object);
+        if entry.word() == Word::New {
+            entry.set(if is_managed_here() { Word::Free } else { Word::Absent });
+        }
+        entry
+    }
+}
+
 /// Where the window of an object begins, in slots: objects of one stretch of memory in their order, stretches anywhere.
 #[inline]
 fn place(object: Object) -> usize {
@@ -139,10 +145,26 @@ fn place(object: Object) -> usize {
     to_usize(stretch + (object.0 >> GRAIN_BITS))
 }
 
+impl Table<Resting> {
+    /// What a node knows of an object outside of its lock, if it ever had it.
+    #[inline]
+    #[must_use]
+    pub fn resting(&self, key: ObjectKey) -> Option<&Resting> {
+        self.get(key.word())
+    }
+
+    /// The same, if it is where most are.
+    #[inline]
+    #[must_use]
+    pub fn at_hand_of(&self, key: ObjectKey) -> Option<&Resting> {
+        self.at_hand(key.word())
+    }
+}
+
 #[cfg(test)]
-impl LockTable {
+impl<E> Table<E> {
     /// All objects with their entries, in the order of their addresses.
-    pub(super) fn contents(&self) -> Vec<(Object, &Entry)> {
+    pub(super) fn contents(&self) -> Vec<(Object, &E)> {
         let mut all: Vec<_> = self
             .segments
             .iter()

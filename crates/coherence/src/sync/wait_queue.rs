@@ -1,11 +1,12 @@
 use super::request::{Answer, Caller, Reply};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Threads waiting to be woken by others, first come first: a condition variable or a futex.
 ///
 /// Waiting has two phases: the caller hears that it is queued before it gives up what protects the decision to
 /// wait (a mutex, the value of the futex word), so no wake-up is lost. Only a wake-up ends a wait.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct WaitQueue {
     waiting: VecDeque<(Caller, u32)>,
 }

@@ -26,13 +26,14 @@ impl<'a> Waits<'a> {
                 held.filter(|(mutex, _)| *mutex == wait.object).map(|(_, holder)| *holder).collect()
             }
             Awaited::ReadLock | Awaited::WriteLock => {
-                let mut locks = self.0.values().flat_map(|node| &node.rwlocks);
-                let lock = locks.find(|(lock, ..)| *lock == wait.object);
-                lock.map(|(_, writer, readers)| {
-                    let readers = readers.iter().filter(|_| wait.awaited == Awaited::WriteLock);
-                    std::iter::once(writer).chain(readers).copied().filter(|holder| *holder != 0).collect()
-                })
-                .unwrap_or_default()
+                // Each node tells of those of its own threads that hold it.
+                let locks = self.0.values().flat_map(|node| &node.rwlocks);
+                let parts =
+                    locks.filter(|(lock, ..)| *lock == wait.object).flat_map(|(_, writer, readers)| {
+                        let readers = readers.iter().filter(|_| wait.awaited == Awaited::WriteLock);
+                        std::iter::once(writer).chain(readers)
+                    });
+                parts.copied().filter(|holder| *holder != 0).collect()
             }
             Awaited::Join if wait.object == 0 => {
                 self.threads().map(|(_, other)| other.thread).filter(|other| *other != thread).collect()

@@ -3,7 +3,7 @@
 use super::request::Ended;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
-use gondwana_coherence::sync::{Kind, Object, Request};
+use gondwana_coherence::sync::{Kind, Object, ObjectKey, ObjectKind, Request};
 use gondwana_control::Awaited;
 use std::time::Instant;
 
@@ -24,13 +24,19 @@ impl Node {
             let slot = Thread::current(self).slot;
             let cond = Object(cond as u64);
             self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
-            self.submit(server, slot, Request::CondWait { cond });
+            let ticket = self.new_ticket();
+            self.submit(server, ticket, Request::CondWait { cond });
             // Only a thread that is queued may unlock: a signal must not fall between the two.
             self.wait(slot, event::QUEUED, None);
             let unlocked = self.mutex_unlock(mutex, &kind);
             let until = if unlocked.is_ok() { until } else { Some(Instant::now()) };
             let noted = self.note_wait(slot, Awaited::Condition, cond.0, until);
-            let ended = self.await_or_cancel(slot, server, until, Request::Cancel { object: cond });
+            let ended = self.await_or_cancel(
+                (slot, ticket),
+                server,
+                until,
+                Request::Cancel { key: cond.of_kind(ObjectKind::Condition) },
+            );
             drop(noted);
             unlocked?;
             self.mutex_lock(mutex, kind, None)?;
@@ -48,13 +54,22 @@ impl Node {
     pub fn cond_signal(&'static self, cond: usize, all: bool) -> Result<(), i32> {
         let server = self.manager(cond);
         let cond = Object(cond as u64);
+        if self.nobody_waits(cond.of_kind(ObjectKind::Condition)) {
+            return Ok(());
+        }
         let request = move |awaited| {
             if all { Request::CondBroadcast { cond, awaited } } else { Request::CondSignal { cond, awaited } }
         };
         if self.sync.signals.must_wait(server) {
             return self.request_of(server, request(true)).map(|_| ());
         }
-        self.privately(move || self.submit(server, Thread::current(self).slot, request(false)));
+        self.privately(move || self.submit(server, self.new_ticket(), request(false)));
         Ok(())
+    }
+
+    /// True if a signal to a condition, or at an address, would wake nobody, as far as this node can tell alone.
+    #[inline]
+    pub(super) fn nobody_waits(&self, key: ObjectKey) -> bool {
+        self.sync.resting.resting(key).is_some_and(|known| known.nobody_waits())
     }
 }

@@ -3,7 +3,7 @@
 use super::request::Ended;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
-use gondwana_coherence::sync::{Object, Request};
+use gondwana_coherence::sync::{Object, ObjectKind, Request};
 use gondwana_control::Awaited;
 use std::time::Instant;
 
@@ -24,7 +24,8 @@ impl Node {
             let slot = Thread::current(self).slot;
             let futex = Object(address as u64);
             self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
-            self.submit(server, slot, Request::FutexWait { futex, bitset });
+            let ticket = self.new_ticket();
+            self.submit(server, ticket, Request::FutexWait { futex, bitset });
             let events = self.wait(slot, event::QUEUED | event::ANSWERED, None);
             if events & event::FAILED != 0 {
                 return Err(libc::EINVAL);
@@ -32,7 +33,12 @@ impl Node {
             let still = unchanged();
             let until = if still { until } else { Some(Instant::now()) };
             let _noted = self.note_wait(slot, Awaited::Futex, futex.0, until);
-            let ended = self.await_or_cancel(slot, server, until, Request::Cancel { object: futex });
+            let ended = self.await_or_cancel(
+                (slot, ticket),
+                server,
+                until,
+                Request::Cancel { key: futex.of_kind(ObjectKind::Futex) },
+            );
             self.acquire(Some(futex));
             match ended {
                 Ended::Answered(_) => Ok(()),
@@ -49,6 +55,9 @@ impl Node {
     pub fn futex_wake(&'static self, address: usize, count: u32, bitset: u32) -> Result<i64, i32> {
         let futex = Object(address as u64);
         self.release(Some(futex));
+        if self.nobody_waits(futex.of_kind(ObjectKind::Futex)) {
+            return Ok(0);
+        }
         self.request(address, Request::FutexWake { futex, count, bitset })
     }
 }

@@ -33,10 +33,11 @@ impl Node {
             let server = node_of(thread);
             let thread = ThreadId(thread);
             self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
-            self.submit(server, slot, Request::Join { thread, by, attempt: matches!(wait, JoinWait::Not) });
+            let ticket = self.new_ticket();
+            self.submit(server, ticket, Request::Join { thread, by, attempt: matches!(wait, JoinWait::Not) });
             let until = if let JoinWait::Until(until) = wait { Some(until) } else { None };
             let _noted = self.note_wait(slot, Awaited::Join, thread.0, until);
-            let ended = self.await_or_cancel(slot, server, until, Request::CancelJoin { thread });
+            let ended = self.await_or_cancel((slot, ticket), server, until, Request::CancelJoin { thread });
             self.acquire(None);
             match ended {
                 Ended::Answered(answer) => answer.map(i64::cast_unsigned),

@@ -21,9 +21,10 @@ pub use rwlock::RwOperation;
 use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
-use gondwana_coherence::sync::{LockTable, Object, Thread as ThreadId};
+use gondwana_coherence::sync::{LockTable, Object, RestingTable, Thread as ThreadId};
 use gondwana_coherence::{Outcome, SyncPoint};
 use gondwana_topology::NodeId;
+use rwlock::MoreLocks;
 use signals::Signals;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -33,6 +34,10 @@ use std::sync::{Arc, RwLock};
 pub(crate) struct SyncObjects {
     /// The mutexes whose tokens rest here.
     lock_table: Arc<LockTable>,
+    /// The conditions, semaphores and readers-writer locks that this node has or had.
+    resting: Arc<RestingTable>,
+    /// Readers-writer locks of threads that hold many.
+    more_locks: MoreLocks,
     /// `pthread_once` controls that this node knows to be done, with their generation.
     onces: RwLock<HashMap<usize, u32>>,
     /// Initialisations of semaphores by this node so far.
@@ -43,9 +48,10 @@ pub(crate) struct SyncObjects {
 
 impl SyncObjects {
     /// Of a node among `nodes`.
-    pub(crate) fn new(lock_table: Arc<LockTable>, nodes: u16) -> Self {
+    pub(crate) fn new(lock_table: Arc<LockTable>, resting: Arc<RestingTable>, nodes: u16) -> Self {
         let signals = Signals::new(nodes);
-        Self { lock_table, onces: RwLock::default(), stamps: AtomicU64::new(0), signals }
+        let (more_locks, onces, stamps) = (MoreLocks::default(), RwLock::default(), AtomicU64::new(0));
+        Self { lock_table, resting, more_locks, onces, stamps, signals }
     }
 
     /// Mutexes that threads of this node hold, at most `most`, each with its holder.

@@ -5,8 +5,9 @@ use crate::numbers::error_number;
 use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
-use gondwana_coherence::sync::{Object, Request, Ticket};
+use gondwana_coherence::sync::{Object, ObjectKey, Request, Ticket};
 use gondwana_control::Awaited;
+use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
 use std::time::Instant;
 
@@ -69,9 +70,17 @@ impl Node {
         if events & event::DONE != 0 { Ok(result) } else { Err(error_number(result)) }
     }
 
+    /// The calling thread's name for its next request: another one than before, so that what gives up a request that has ended
+    /// meanwhile does not end another one.
+    pub(super) fn new_ticket(&'static self) -> Ticket {
+        let thread = Thread::current(self);
+        let number = thread.requests.get().wrapping_add(1) & (u32::MAX >> 1);
+        thread.requests.set(number);
+        Ticket(u64::from(number) << 32 | u64::from(thread.slot.0))
+    }
+
     /// Sends a request to the node that serves it, perhaps this one.
-    pub(super) fn submit(&'static self, server: NodeId, slot: WaitSlot, request: Request) {
-        let ticket = Ticket(u64::from(slot.0));
+    pub(super) fn submit(&'static self, server: NodeId, ticket: Ticket, request: Request) {
         self.core().submit(server, ticket, request);
     }
 
@@ -79,7 +88,7 @@ impl Node {
         self.privately(move || {
             let slot = Thread::current(self).slot;
             self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
-            self.submit(server, slot, request);
+            self.submit(server, self.new_ticket(), request);
             self.answer(slot)
         })
     }
@@ -102,14 +111,14 @@ impl Node {
     /// Waits for the answer to a request that `cancel` takes back when the time is over or the thread is interrupted.
     pub(super) fn await_or_cancel(
         &'static self,
-        slot: WaitSlot,
+        (slot, ticket): (WaitSlot, Ticket),
         server: NodeId,
         until: Option<Instant>,
         cancel: Request,
     ) -> Ended {
         let mut events = self.wait(slot, event::ANSWERED | event::INTERRUPTED, until) & event::ANSWERED;
         if events == 0 {
-            self.submit(server, slot, cancel);
+            self.submit(server, ticket, cancel);
             events = self.wait(slot, event::ANSWERED, None);
             if events & event::CANCELLED != 0 {
                 return Ended::TimedOut;
@@ -118,26 +127,35 @@ impl Node {
         Ended::Answered(self.answer_of(slot, events))
     }
 
+    /// A request by which others may learn of what this node wrote: that is released first, unless the object rests here.
+    pub(super) fn request_released(&'static self, object: Object, request: Request) -> Result<i64, i32> {
+        self.privately(move || {
+            let slot = Thread::current(self).slot;
+            self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            let ticket = self.new_ticket();
+            if !self.core().submit_here(ticket, &request) {
+                self.release(Some(object));
+                self.submit(self.manager(to_usize(object.0)), ticket, request);
+            }
+            self.answer(slot)
+        })
+    }
+
     pub(super) fn request_until(
         &'static self,
-        object: usize,
+        key: ObjectKey,
         request: Request,
+        awaited: Awaited,
         until: Option<Instant>,
     ) -> Result<i64, i32> {
         self.privately(move || {
-            let server = self.manager(object);
+            let server = self.manager(to_usize(key.object.0));
             let slot = Thread::current(self).slot;
-            let awaited = match &request {
-                Request::RwLock { write: true, .. } => Some(Awaited::WriteLock),
-                Request::RwLock { write: false, .. } => Some(Awaited::ReadLock),
-                Request::SemWait { .. } => Some(Awaited::Semaphore),
-                _ => None,
-            };
-            let _noted = awaited.map(|awaited| self.note_wait(slot, awaited, object as u64, until));
+            let _noted = self.note_wait(slot, awaited, key.object.0, until);
             self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
-            self.submit(server, slot, request);
-            match self.await_or_cancel(slot, server, until, Request::Cancel { object: Object(object as u64) })
-            {
+            let ticket = self.new_ticket();
+            self.submit(server, ticket, request);
+            match self.await_or_cancel((slot, ticket), server, until, Request::Cancel { key }) {
                 Ended::Answered(answer) => answer,
                 Ended::TimedOut => Err(libc::ETIMEDOUT),
             }

@@ -1,7 +1,8 @@
 //! Semaphores.
 
 use crate::Node;
-use gondwana_coherence::sync::{Initialised, Request};
+use gondwana_coherence::sync::{Initialised, ObjectKind, Request, Resting};
+use gondwana_control::Awaited;
 use gondwana_page::to_usize;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -12,8 +13,10 @@ impl Node {
     /// # Errors
     /// `EOVERFLOW`.
     pub fn semaphore_post(&'static self, semaphore: Initialised) -> Result<(), i32> {
-        self.release(Some(semaphore.object));
-        self.request(to_usize(semaphore.object.0), Request::SemPost { semaphore }).map(|_| ())
+        if self.resting_semaphore(semaphore).is_some_and(|known| known.post(semaphore.stamp)) {
+            return Ok(());
+        }
+        self.request_released(semaphore.object, Request::SemPost { semaphore }).map(|_| ())
     }
 
     /// `sem_wait`, `sem_timedwait`.
@@ -21,7 +24,11 @@ impl Node {
     /// # Errors
     /// `ETIMEDOUT`.
     pub fn semaphore_wait(&'static self, semaphore: Initialised, until: Option<Instant>) -> Result<(), i32> {
-        self.request_until(to_usize(semaphore.object.0), Request::SemWait { semaphore }, until)?;
+        if self.take_one_at_hand(semaphore) {
+            return Ok(());
+        }
+        let key = semaphore.object.of_kind(ObjectKind::Semaphore);
+        self.request_until(key, Request::SemWait { semaphore }, Awaited::Semaphore, until)?;
         self.acquire(Some(semaphore.object));
         Ok(())
     }
@@ -31,6 +38,9 @@ impl Node {
     /// # Errors
     /// `EAGAIN`.
     pub fn semaphore_try_wait(&'static self, semaphore: Initialised) -> Result<(), i32> {
+        if self.take_one_at_hand(semaphore) {
+            return Ok(());
+        }
         self.request(to_usize(semaphore.object.0), Request::SemTryWait { semaphore })?;
         self.acquire(Some(semaphore.object));
         Ok(())
@@ -45,5 +55,16 @@ impl Node {
     /// Tells one initialisation of a semaphore from another.
     pub fn stamp(&self) -> u64 {
         (u64::from(self.me.0) + 1) << 48 | self.sync.stamps.fetch_add(1, Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn resting_semaphore(&self, semaphore: Initialised) -> Option<&Resting> {
+        self.sync.resting.resting(semaphore.object.of_kind(ObjectKind::Semaphore))
+    }
+
+    /// Waits for a semaphore that rests here and is not 0; otherwise false.
+    #[inline]
+    fn take_one_at_hand(&self, semaphore: Initialised) -> bool {
+        self.resting_semaphore(semaphore).is_some_and(|known| known.take_one(semaphore.stamp))
     }
 }

@@ -1,17 +1,27 @@
 //! Read-write locks.
 
 use super::{code, deadline};
+use crate::exit::{flush_before_unlock, has_output_for_next};
 use gondwana_node::RwOperation::{Read, Write};
 use libc::{c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
 
 crate::shared_or_real! {
     fn pthread_rwlock_init(lock: *mut pthread_rwlock_t, _attributes: *const pthread_rwlockattr_t) -> c_int = |_node| 0;
     fn pthread_rwlock_destroy(lock: *mut pthread_rwlock_t) -> c_int = |_node| 0;
-    fn pthread_rwlock_rdlock(lock: *mut pthread_rwlock_t) -> c_int = |node| code(node.rwlock(lock as usize, Read, false, None));
-    fn pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) -> c_int = |node| code(node.rwlock(lock as usize, Write, false, None));
+    fn pthread_rwlock_rdlock(lock: *mut pthread_rwlock_t) -> c_int =
+        at_hand |node| node.rwlock_at_hand(lock as usize, Read),
+        else |node| code(node.rwlock(lock as usize, Read, false, None));
+    fn pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) -> c_int =
+        at_hand |node| node.rwlock_at_hand(lock as usize, Write),
+        else |node| code(node.rwlock(lock as usize, Write, false, None));
     fn pthread_rwlock_tryrdlock(lock: *mut pthread_rwlock_t) -> c_int = |node| code(node.rwlock(lock as usize, Read, true, None));
     fn pthread_rwlock_trywrlock(lock: *mut pthread_rwlock_t) -> c_int = |node| code(node.rwlock(lock as usize, Write, true, None));
-    fn pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c_int = |node| code(node.rwlock_unlock(lock as usize));
+    fn pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c_int =
+        at_hand |node| !has_output_for_next(node) && node.rwlock_unlock_at_hand(lock as usize),
+        else |node| {
+        flush_before_unlock(node);
+        code(node.rwlock_unlock(lock as usize))
+    };
     fn pthread_rwlock_timedrdlock(lock: *mut pthread_rwlock_t, time: *const timespec) -> c_int = |node|
         code(deadline(libc::CLOCK_REALTIME, time).and_then(|until| node.rwlock(lock as usize, Read, false, Some(until))));
     fn pthread_rwlock_timedwrlock(lock: *mut pthread_rwlock_t, time: *const timespec) -> c_int = |node|

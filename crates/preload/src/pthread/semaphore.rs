@@ -1,6 +1,7 @@
 //! Unnamed semaphores.
 
 use super::{cancel, deadline};
+use crate::exit::flush_before_unlock;
 use gondwana_node::{Initialised, Node, Object};
 use libc::{c_int, c_uint, clockid_t, sem_t, timespec};
 use std::time::Instant;
@@ -49,7 +50,10 @@ crate::shared_or_real! {
         }
     };
     fn sem_destroy(_semaphore: *mut sem_t) -> c_int = |_node| 0;
-    fn sem_post(semaphore: *mut sem_t) -> c_int = |node| result(node.semaphore_post(of(semaphore)));
+    fn sem_post(semaphore: *mut sem_t) -> c_int = |node| {
+        flush_before_unlock(node);
+        result(node.semaphore_post(of(semaphore)))
+    };
     fn sem_wait(semaphore: *mut sem_t) -> c_int = |node| result(wait(node, semaphore, None));
     fn sem_trywait(semaphore: *mut sem_t) -> c_int = |node| result(node.semaphore_try_wait(of(semaphore)));
     fn sem_timedwait(semaphore: *mut sem_t, time: *const timespec) -> c_int = |node| result(
