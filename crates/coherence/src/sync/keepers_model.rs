@@ -87,6 +87,8 @@ fn locks_of_two_nodes() {
     check(&[&[&reads, &writes], &[&reads]], false);
     check(&[&[&reads], &[&writes, &reads]], false);
     check(&[&[&writes], &[&writes]], false);
+    // One reads at once while the one that has asked has not acquired yet.
+    check(&[&[&[Write, EndWrite]], &[&[Read, EndRead], &[Read, EndRead]]], false);
 }
 
 #[test]

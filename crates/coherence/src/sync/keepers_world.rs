@@ -57,6 +57,8 @@ enum Awaits {
     First,
     /// Its own release; then it sends its request.
     Release,
+    /// A processor, to learn how its step has ended: only then it acquires.
+    Processor(bool),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -212,7 +214,9 @@ impl World {
     pub(super) fn events(&self, programs: &[Vec<Op>], out: &mut Vec<Event>) {
         for (index, (runner, program)) in self.runners.iter().zip(programs).enumerate() {
             match (program.get(runner.pc), runner.awaits) {
-                (Some(_), Awaits::Nothing | Awaits::Release) => out.push(Event::Step(index)),
+                (Some(_), Awaits::Nothing | Awaits::Release | Awaits::Processor(_)) => {
+                    out.push(Event::Step(index));
+                }
                 (Some(Op::TimedWait | Op::TimedWrite | Op::TimedSleep), Awaits::Answer)
                     if !runner.gives_up =>
                 {
@@ -288,6 +292,9 @@ impl World {
     /// The thread's step, which may end at once.
     fn step(&mut self, index: usize, op: Op) {
         let Runner { node, pc, awaits, woken, .. } = self.runners[index];
+        if let Awaits::Processor(done) = awaits {
+            return self.finish(index, op, done);
+        }
         // Whatever the thread did before, its node sees.
         let mine = vec![0; index].into_iter().chain([self.runners[index].pc as u32 + 1]).collect::<Vec<_>>();
         merge(self.around.seen.entry(node).or_default(), &mine);
@@ -347,18 +354,20 @@ impl World {
         let runner = &mut self.runners[index];
         let op = program.get(runner.pc).copied().filter(|_| runner.awaits != Awaits::Release);
         match (answer, op) {
-            (Answer::Enqueued, Some(op @ Op::Enqueue)) if began == runner.pc => self.finish(index, op, true),
+            (Answer::Enqueued, Some(Op::Enqueue)) if began == runner.pc => {
+                runner.awaits = Awaits::Processor(true)
+            }
             (Answer::Done(_), op) if program[began] == Op::Enqueue => match op {
-                Some(op @ (Op::Sleep | Op::TimedSleep)) if runner.awaits == Awaits::Answer => {
-                    self.finish(index, op, true);
+                Some(Op::Sleep | Op::TimedSleep) if runner.awaits == Awaits::Answer => {
+                    runner.awaits = Awaits::Processor(true);
                 }
                 // It is woken before it begins to sleep.
                 _ => runner.woken = true,
             },
-            (Answer::Done(_), Some(op)) if began == runner.pc => self.finish(index, op, true),
-            (Answer::Cancelled, Some(op)) if runner.gives_up => self.finish(index, op, false),
-            (Answer::Failed(_), Some(op @ Op::TryWait)) if began == runner.pc => {
-                self.finish(index, op, false)
+            (Answer::Done(_), Some(_)) if began == runner.pc => runner.awaits = Awaits::Processor(true),
+            (Answer::Cancelled, Some(_)) if runner.gives_up => runner.awaits = Awaits::Processor(false),
+            (Answer::Failed(_), Some(Op::TryWait)) if began == runner.pc => {
+                runner.awaits = Awaits::Processor(false)
             }
             _ => self.around.broken = Some("an answer that nobody awaits"),
         }
