@@ -215,9 +215,12 @@ pub(crate) fn slow_access(address: usize, width: u64, kind: Kind) {
         return;
     }
     let late = world.machine.port(processor).is_late();
-    let first = late || !world.machine.is_private(processor, address as u64, width, kind);
+    if !late && world.machine.access_private(processor, address as u64, width, kind) {
+        return;
+    }
     // Requests reach the buses in the order of time.
-    if first && (late || world.now() > world.schedule.next_time() || world.schedule.shares(world.now())) {
+    let now = world.now();
+    if late || now > world.schedule.next_time() || world.schedule.shares(now) {
         give_way(false);
     }
     let world = started();

@@ -10,20 +10,29 @@ use crate::sharing::bits;
 impl Machine {
     /// Makes an access of `width` bytes, which may cross lines. The processor's time passes.
     pub fn access(&mut self, processor: usize, address: u64, width: u64, kind: Kind) {
-        let (first, last) = (address / self.l1_line, (address + width.max(1) - 1) / self.l1_line);
-        for line in first..=last {
-            let start = address.max(line * self.l1_line);
-            let end = (address + width.max(1)).min((line + 1) * self.l1_line);
-            self.access_line(processor, start, end - start, kind);
+        let last = address + width.max(1) - 1;
+        for line in address >> self.l1_shift..=last >> self.l1_shift {
+            let start = address.max(line << self.l1_shift);
+            let end = last.min(((line + 1) << self.l1_shift) - 1);
+            self.access_line(processor, start, end - start + 1, kind);
         }
     }
 
-    /// True if an access needs no bus: the processor's caches have what it takes.
+    /// Makes an access if it needs no bus: the processor's caches have what it takes. False: nothing was done.
     #[must_use]
-    pub fn is_private(&self, processor: usize, address: u64, width: u64, kind: Kind) -> bool {
-        let (first, last) = (address >> self.line_shift, (address + width.max(1) - 1) >> self.line_shift);
+    pub fn access_private(&mut self, processor: usize, address: u64, width: u64, kind: Kind) -> bool {
+        let last = address + width.max(1) - 1;
+        let within = address >> self.l1_shift == last >> self.l1_shift;
+        if within && self.hit_l1(processor, address, width, kind) {
+            return true;
+        }
         let least = if kind == Kind::Write { State::Modified } else { State::Shared };
-        (first..=last).all(|line| self.l2[processor].state(line) >= least)
+        let mut lines = address >> self.line_shift..=last >> self.line_shift;
+        let private = lines.all(|line| self.l2[processor].state(line) >= least);
+        if private {
+            self.access(processor, address, width, kind);
+        }
+        private
     }
 
     /// Counts an access to memory that the machine does not have. It takes the time of a hit.
@@ -37,19 +46,35 @@ impl Machine {
 
     /// An access within one line of the first cache.
     fn access_line(&mut self, processor: usize, address: u64, width: u64, kind: Kind) {
+        if self.hit_l1(processor, address, width, kind) {
+            return;
+        }
         let write = kind == Kind::Write;
         let port = &mut self.ports[processor];
         port.step();
-        if write {
-            self.counters[processor].writes += 1;
-        }
         let (l1_line, words) = (port.l1.line_of(address), port.l1.words(address, width));
-        if !port.l1.touch(l1_line, write) {
-            self.miss_l1(processor, address, words, write);
-        }
+        self.counters[processor].writes += u64::from(write);
+        self.miss_l1(processor, address, words, write);
         if write {
             self.ports[processor].l1.mark(l1_line, words);
         }
+    }
+
+    /// Makes an access within one line of the first cache if it hits there. False: nothing was done.
+    fn hit_l1(&mut self, processor: usize, address: u64, width: u64, kind: Kind) -> bool {
+        let write = kind == Kind::Write;
+        let port = &mut self.ports[processor];
+        let line = port.l1.line_of(address);
+        if !port.l1.touch(line, write) {
+            return false;
+        }
+        port.step();
+        if write {
+            self.counters[processor].writes += 1;
+            let words = port.l1.words(address, width);
+            port.l1.mark(line, words);
+        }
+        true
     }
 
     fn miss_l1(&mut self, processor: usize, address: u64, words: u64, write: bool) {
@@ -70,13 +95,14 @@ impl Machine {
                 self.upgrade(processor, line, place, now)
             }
         };
-        let state = self.l2[processor].state(line);
-        let l1_line = self.ports[processor].l1.line_of(address);
-        let gone = self.ports[processor].l1.fill(l1_line, state == State::Modified);
+        let port = &mut self.ports[processor];
+        let l1_line = port.l1.line_of(address);
+        // What is written has become modified; what is read has not, unless it was.
+        let gone = port.l1.fill(l1_line, write || state == State::Modified);
+        port.pass(done - now);
         if let Some((gone, words)) = gone.filter(|(_, words)| *words != 0) {
-            self.note_words(gone * self.l1_line / self.l2_line, words);
+            self.note_words(gone >> (self.line_shift - self.l1_shift), words);
         }
-        self.ports[processor].pass(done - now);
     }
 
     /// A line that the processor does not have. Returns when it has.
@@ -90,7 +116,7 @@ impl Machine {
         now: Time,
     ) -> Time {
         let (done, supply) = if write {
-            self.own(processor, line, place, now)
+            self.own(processor, line, place, false, now)
         } else {
             self.read(processor, line, place, now)
         };
@@ -100,7 +126,7 @@ impl Machine {
         }
         let number = u8::try_from(processor).expect("machines are checked");
         let entry = self.lines.get(place);
-        let sharing = entry.history.as_mut().and_then(|history| history.give_back(number, words));
+        let sharing = self.sharing.give_back(&mut entry.losses, number, words);
         let cause = match sharing {
             _ if entry.had >> processor & 1 == 0 => Cause::Cold,
             Some(true) => Cause::TrueSharing,
@@ -123,7 +149,7 @@ impl Machine {
     fn upgrade(&mut self, processor: usize, line: u64, place: Place, now: Time) -> Time {
         let node = self.node_of[processor];
         let remote = self.lines.get(place).entry.state(node) != State::Modified;
-        let (done, _) = self.own(processor, line, place, now);
+        let (done, _) = self.own(processor, line, place, true, now);
         self.l2[processor].change(line, State::Modified);
         self.lines.get(place).owner = u8::try_from(processor).expect("machines are checked");
         let counters = &mut self.counters[processor];
@@ -167,10 +193,10 @@ impl Machine {
         self.request(node, line, place, Request::Read, snooped)
     }
 
-    fn own(&mut self, processor: usize, line: u64, place: Place, now: Time) -> (Time, Supply) {
+    /// Makes the processor the only one with a line, which it has already or not.
+    fn own(&mut self, processor: usize, line: u64, place: Place, has: bool, now: Time) -> (Time, Supply) {
         let node = self.node_of[processor];
         let snooped = self.snoop(node, now + self.times.l2);
-        let has = self.l2[processor].state(line) != State::Invalid;
         let result = if self.lines.get(place).entry.state(node) == State::Modified {
             match self.supplier(node, place) {
                 _ if has => (snooped, Supply::LocalCache),
@@ -189,9 +215,7 @@ impl Machine {
     pub(crate) fn demote(&mut self, owner: usize, line: u64, place: Place) {
         self.l2[owner].change(line, State::Owned);
         let words = self.lose_l1(owner, line, true);
-        if let Some(history) = &mut self.lines.get(place).history {
-            history.write(words);
-        }
+        self.sharing.write(self.lines.get(place).losses, words);
     }
 
     /// Takes a line from those of these processors that have it.
@@ -211,25 +235,22 @@ impl Machine {
         if entry.owner != NOBODY && losers >> entry.owner & 1 == 1 {
             entry.owner = NOBODY;
         }
-        let history = entry.history.get_or_insert_default();
-        history.write(words);
-        history.take(losers);
+        self.sharing.write(entry.losses, words);
+        self.sharing.take(&mut entry.losses, losers);
     }
 
     /// The first cache loses what it has of a line; returns the words that were written in it.
     fn lose_l1(&mut self, processor: usize, line: u64, only_writing: bool) -> u64 {
-        let parts = self.l2_line / self.l1_line;
+        let parts = self.line_shift - self.l1_shift;
         let l1 = &mut self.ports[processor].l1;
-        (line * parts..(line + 1) * parts).fold(0, |words, part| words | l1.lose(part, only_writing))
+        (line << parts..(line + 1) << parts).fold(0, |words, part| words | l1.lose(part, only_writing))
     }
 
     /// Words of a line were written in the present period of its history.
     fn note_words(&mut self, line: u64, words: u64) {
         // The page has been touched, so nobody asks where it is to be.
         let place = self.lines.find(line, |_| 0);
-        if let Some(history) = &mut self.lines.get(place).history {
-            history.write(words);
-        }
+        self.sharing.write(self.lines.get(place).losses, words);
     }
 
     /// A line has to make room in the second cache.
@@ -240,9 +261,7 @@ impl Machine {
         let home = self.lines.home(place);
         let members = self.members[usize::from(node)];
         let entry = self.lines.get(place);
-        if let Some(history) = &mut entry.history {
-            history.write(words);
-        }
+        self.sharing.write(entry.losses, words);
         entry.holders &= !(1 << processor);
         if state == State::Shared {
             return;

@@ -13,13 +13,33 @@ pub(crate) struct Held {
 /// The tags.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
-    /// Each set's lines, the most recently used first; invalid ones at the end.
-    sets: Vec<Held>,
+    /// Each set's lines, the most recently used first; invalid ones at the end. Numbers before states, which are the
+    /// last two bits: so the host's caches have twice as many.
+    sets: Vec<u64>,
     ways: usize,
     set_count: u64,
 }
 
-const NOTHING: Held = Held { line: u64::MAX, state: State::Invalid };
+const NOTHING: u64 = u64::MAX << 2;
+
+impl Held {
+    fn pack(self) -> u64 {
+        self.line << 2 | self.state as u64
+    }
+
+    fn unpack(word: u64) -> Self {
+        const STATES: [State; 4] = [State::Invalid, State::Shared, State::Owned, State::Modified];
+        Self { line: word >> 2, state: STATES[usize::try_from(word & 3).expect("two bits")] }
+    }
+}
+
+/// Makes a place of a set the most recently used.
+#[inline]
+pub(crate) fn to_front<T: Copy>(set: &mut [T], at: usize) {
+    if at > 0 {
+        set[..=at].rotate_right(1);
+    }
+}
 
 impl Cache {
     /// An empty cache; all three are at least 1, and there is at least one set.
@@ -40,7 +60,7 @@ impl Cache {
         set * self.ways..(set + 1) * self.ways
     }
 
-    fn set(&mut self, line: u64) -> &mut [Held] {
+    fn set(&mut self, line: u64) -> &mut [u64] {
         let places = self.places(line);
         &mut self.sets[places]
     }
@@ -48,11 +68,11 @@ impl Cache {
     /// The state of a line, which becomes the most recently used.
     pub(crate) fn touch(&mut self, line: u64) -> State {
         let set = self.set(line);
-        match set.iter().position(|held| held.line == line) {
+        match set.iter().position(|word| word >> 2 == line) {
             None => State::Invalid,
             Some(at) => {
-                set[..=at].rotate_right(1);
-                set[0].state
+                to_front(set, at);
+                Held::unpack(set[0]).state
             }
         }
     }
@@ -61,35 +81,36 @@ impl Cache {
     pub(crate) fn state(&self, line: u64) -> State {
         self.sets[self.places(line)]
             .iter()
-            .find(|held| held.line == line)
-            .map_or(State::Invalid, |held| held.state)
+            .find(|word| *word >> 2 == line)
+            .map_or(State::Invalid, |word| Held::unpack(*word).state)
     }
 
     /// Adds a line that is not there; returns the one that had to go.
     pub(crate) fn add(&mut self, line: u64, state: State) -> Option<Held> {
         let set = self.set(line);
-        let last = set[set.len() - 1];
-        set.rotate_right(1);
-        set[0] = Held { line, state };
+        let slot = set.len() - 1;
+        let last = Held::unpack(set[slot]);
+        to_front(set, slot);
+        set[0] = Held { line, state }.pack();
         (last.state != State::Invalid).then_some(last)
     }
 
     /// Changes the state of a line that is there; [`State::Invalid`] takes it away.
     pub(crate) fn change(&mut self, line: u64, state: State) {
         let set = self.set(line);
-        let Some(at) = set.iter().position(|held| held.line == line) else { return };
+        let Some(at) = set.iter().position(|word| word >> 2 == line) else { return };
         if state == State::Invalid {
             set[at..].rotate_left(1);
             let last = set.len() - 1;
             set[last] = NOTHING;
         } else {
-            set[at].state = state;
+            set[at] = Held { line, state }.pack();
         }
     }
 
     /// All lines that it has.
     pub(crate) fn held(&self) -> impl Iterator<Item = Held> + '_ {
-        self.sets.iter().copied().filter(|held| held.state != State::Invalid)
+        self.sets.iter().map(|word| Held::unpack(*word)).filter(|held| held.state != State::Invalid)
     }
 }
 

@@ -52,7 +52,7 @@ impl Machine {
     fn check_inclusion(&self) -> Result<(), String> {
         for (processor, (port, l2)) in self.ports.iter().zip(&self.l2).enumerate() {
             for (line, writable) in port.l1.held() {
-                let outer = line * self.l1_line / self.l2_line;
+                let outer = line >> (self.line_shift - self.l1_shift);
                 let state = l2.state(outer);
                 if state == State::Invalid || writable && state != State::Modified {
                     return Err(format!(

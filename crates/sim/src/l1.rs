@@ -1,5 +1,7 @@
 //! The first cache of a processor. Its hits are the simulator's fast path.
 
+use crate::cache::to_front;
+
 /// One line of it.
 #[derive(Clone, Copy, Debug)]
 struct Way {
@@ -95,7 +97,7 @@ impl L1 {
         let set = self.set(line);
         let found = set.iter().position(|way| if write { way.writable == line } else { way.line == line });
         if let Some(at) = found {
-            set[..=at].rotate_right(1);
+            to_front(set, at);
         }
         found.is_some()
     }
@@ -112,7 +114,7 @@ impl L1 {
         let at = set.iter().position(|way| way.line == line);
         let slot = at.unwrap_or(set.len() - 1);
         let gone = set[slot];
-        set[..=slot].rotate_right(1);
+        to_front(set, slot);
         let words = if at.is_some() { gone.words } else { 0 };
         set[0] = Way { line, writable: if writable { line } else { NONE }, words };
         (at.is_none() && gone.line != NONE).then_some((gone.line, gone.words))

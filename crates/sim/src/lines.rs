@@ -3,15 +3,16 @@
 
 use crate::Time;
 use crate::directory::{Entry, Node};
-use crate::sharing::History;
+use crate::sharing::Losses;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// No processor.
 pub(crate) const NOBODY: u8 = u8::MAX;
 
-/// One line of the second caches.
+/// One line of the second caches. Each miss needs it, so it lies in one line of the host's caches.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct Line {
     /// What the home's directory has.
     pub entry: Entry,
@@ -23,8 +24,8 @@ pub(crate) struct Line {
     pub had: u128,
     /// The directory works on a request for it until then.
     pub blocked: Time,
-    /// Once a processor has lost it to a write.
-    pub history: Option<Box<History>>,
+    /// The processors that have lost it to a write.
+    pub losses: Losses,
 }
 
 /// A page that some processor has touched.
@@ -41,15 +42,18 @@ pub(crate) struct Lines {
     pages: Vec<Page>,
     /// Binary logarithm of the lines in a page.
     shift: u32,
-    /// The page that was used last.
-    last: (u64, usize),
+    /// Pages that were used lately, by the last bits of their numbers: numbers and places.
+    recent: Box<[(u64, u32); RECENT]>,
 }
+
+/// How many pages are found without the index.
+const RECENT: usize = 256;
 
 /// Where a line is, for as long as the machine exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    page: usize,
-    line: usize,
+    page: u32,
+    line: u32,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -79,19 +83,20 @@ impl Lines {
             index: HashMap::default(),
             pages: Vec::new(),
             shift: lines_per_page.trailing_zeros(),
-            last: (u64::MAX, 0),
+            recent: Box::new([(u64::MAX, 0); RECENT]),
         }
     }
 
     /// Finds a line; `home` decides where a page is that nobody has touched.
     pub(crate) fn find(&mut self, line: u64, home: impl FnOnce(u64) -> Node) -> Place {
         let number = line >> self.shift;
-        let within = usize::try_from(line & ((1 << self.shift) - 1)).expect("pages are checked");
-        if self.last.0 == number {
-            return Place { page: self.last.1, line: within };
+        let within = u32::try_from(line & ((1 << self.shift) - 1)).expect("pages are checked");
+        let recent = usize::try_from(number % RECENT as u64).expect("an index");
+        if self.recent[recent].0 == number {
+            return Place { page: self.recent[recent].1, line: within };
         }
         let page = match self.index.get(&number) {
-            Some(page) => usize::try_from(*page).expect("an index"),
+            Some(page) => *page,
             None => {
                 let home = home(number);
                 let fresh = Line {
@@ -100,25 +105,25 @@ impl Lines {
                     owner: NOBODY,
                     had: 0,
                     blocked: 0,
-                    history: None,
+                    losses: Losses::default(),
                 };
                 let lines = vec![fresh; 1 << self.shift].into_boxed_slice();
                 let page = u32::try_from(self.pages.len()).expect("no program has so many pages");
                 self.pages.push(Page { home, lines });
                 self.index.insert(number, page);
-                usize::try_from(page).expect("an index")
+                page
             }
         };
-        self.last = (number, page);
+        self.recent[recent] = (number, page);
         Place { page, line: within }
     }
 
     pub(crate) fn get(&mut self, place: Place) -> &mut Line {
-        &mut self.pages[place.page].lines[place.line]
+        &mut self.pages[place.page as usize].lines[place.line as usize]
     }
 
     pub(crate) fn home(&self, place: Place) -> Node {
-        self.pages[place.page].home
+        self.pages[place.page as usize].home
     }
 
     /// How many pages each of so many nodes is home of.

@@ -9,6 +9,7 @@ use crate::lines::Lines;
 use crate::network::Network;
 use crate::port::Port;
 use crate::resource::Resource;
+use crate::sharing::Sharing;
 use crate::transaction::Scratch;
 use crate::{NANOSECOND, Time};
 use gondwana_rset::{MemoryPolicy, Placement, RSet};
@@ -64,8 +65,10 @@ pub struct Machine {
     pub(crate) lines: Lines,
     pub(crate) placement: Placement,
     pub(crate) scratch: Scratch,
+    pub(crate) sharing: Sharing,
+    /// Binary logarithms of the lines' bytes in both caches.
+    pub(crate) l1_shift: u32,
     pub(crate) line_shift: u32,
-    pub(crate) l1_line: u64,
     pub(crate) l2_line: u64,
     quantum: Time,
     cycle: Time,
@@ -122,8 +125,9 @@ impl Machine {
             lines: Lines::new(description.memory.page_size.0 / l2.line),
             placement,
             scratch: Scratch::default(),
+            sharing: Sharing::default(),
+            l1_shift: l1.line.trailing_zeros(),
             line_shift: l2.line.trailing_zeros(),
-            l1_line: l1.line,
             l2_line: l2.line,
             quantum: network.as_ref().map_or(times.bus, Network::least).max(step),
             network,
@@ -150,11 +154,13 @@ impl Machine {
     }
 
     /// The fast path of a processor.
+    #[inline]
     pub fn port(&mut self, processor: usize) -> &mut Port {
         &mut self.ports[processor]
     }
 
     /// The time of a processor.
+    #[inline]
     #[must_use]
     pub fn now(&self, processor: usize) -> Time {
         self.ports[processor].now()
@@ -162,6 +168,7 @@ impl Machine {
 
     /// How far a processor may run ahead of the others: the latency of the network, so that what it does cannot have
     /// been seen by other nodes; in a machine of one node, that of the bus.
+    #[inline]
     #[must_use]
     pub fn quantum(&self) -> Time {
         self.quantum

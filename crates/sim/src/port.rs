@@ -7,7 +7,11 @@ use crate::l1::L1;
 ///
 /// A call of [`Port::read`] or [`Port::write`] that returns true has done all there is to do. After false, the access goes to
 /// [`Machine::access`](crate::Machine::access), which does it as a whole.
+///
+/// The order of the fields is that of the declaration: next to each other, both counters of the fast path would be changed as
+/// one vector, which the host's processor cannot load while one of them is on its way to memory.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Port {
     /// Accesses that it may still make before the time is up.
     left: i64,
@@ -50,6 +54,7 @@ impl Port {
     }
 
     /// The processor's time.
+    #[inline]
     #[must_use]
     pub fn now(&self) -> Time {
         if self.left >= 0 {
@@ -60,6 +65,7 @@ impl Port {
     }
 
     /// True if its grant is used up.
+    #[inline]
     #[must_use]
     pub fn is_late(&self) -> bool {
         self.left <= 0
@@ -76,6 +82,7 @@ impl Port {
     }
 
     /// Sets the time, and until when the processor may run without being asked.
+    #[inline]
     pub fn grant(&mut self, now: Time, until: Time) {
         let accesses = until.saturating_sub(now).div_ceil(self.step);
         self.made += (self.granted - self.left).unsigned_abs();

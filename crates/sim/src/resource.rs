@@ -1,7 +1,6 @@
 //! Something that does one thing at a time: a bus, a memory bank, a controller, one direction of a link.
 
 use crate::Time;
-use std::collections::VecDeque;
 
 /// How many reserved intervals are kept; earlier ones than the oldest kept count as passed.
 const KEPT: usize = 64;
@@ -10,8 +9,9 @@ const KEPT: usize = 64;
 /// gets the first gap that is long enough.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resource {
-    /// Disjoint, in order, no two adjacent.
-    intervals: VecDeque<(Time, Time)>,
+    /// Disjoint, in order, no two adjacent; those before `first` are forgotten.
+    intervals: Vec<(Time, Time)>,
+    first: usize,
     /// Nothing is reserved before this.
     floor: Time,
     busy: Time,
@@ -29,7 +29,7 @@ impl Resource {
         let mut start = at.max(self.floor);
         // Most requests are later than everything that is reserved.
         let mut index = self.intervals.len();
-        while index > 0 && self.intervals[index - 1].1 > start {
+        while index > self.first && self.intervals[index - 1].1 > start {
             index -= 1;
         }
         while let Some(&(from, to)) = self.intervals.get(index) {
@@ -44,7 +44,7 @@ impl Resource {
     }
 
     fn insert(&mut self, index: usize, start: Time, end: Time) {
-        let joins_before = index > 0 && self.intervals[index - 1].1 == start;
+        let joins_before = index > self.first && self.intervals[index - 1].1 == start;
         let joins_after = self.intervals.get(index).is_some_and(|after| after.0 == end);
         match (joins_before, joins_after) {
             (true, true) => {
@@ -55,10 +55,14 @@ impl Resource {
             (false, true) => self.intervals[index].0 = start,
             (false, false) => {
                 self.intervals.insert(index, (start, end));
-                if self.intervals.len() > KEPT
-                    && let Some((_, end)) = self.intervals.pop_front()
-                {
-                    self.floor = end;
+                if self.intervals.len() - self.first > KEPT {
+                    self.floor = self.intervals[self.first].1;
+                    self.first += 1;
+                }
+                // All that are kept move once while each comes and goes once.
+                if self.first == KEPT {
+                    self.intervals.drain(..KEPT);
+                    self.first = 0;
                 }
             }
         }

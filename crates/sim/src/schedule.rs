@@ -2,6 +2,7 @@
 
 use crate::Time;
 use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 /// The number of a target thread, in the order of creation; `main` is 0.
@@ -20,14 +21,37 @@ struct Processor {
     slice_end: Time,
 }
 
+/// When a processor goes on, before its number: as one number, which the host compares without a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn(u128);
+
+impl Turn {
+    fn new(time: Time, processor: usize) -> Self {
+        Self(u128::from(time) << 64 | processor as u128)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the upper and the lower half")]
+    fn time(self) -> Time {
+        (self.0 >> 64) as Time
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the upper and the lower half")]
+    fn processor(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The threads that can run, and those that wait for a time.
 #[derive(Debug)]
 pub struct Schedule {
     processors: Vec<Processor>,
-    /// Each processor with a running thread, but the one that the host runs: time and number.
-    ready: BinaryHeap<Reverse<(Time, usize)>>,
+    /// Each processor with a running thread, but the one that the host runs.
+    ready: BinaryHeap<Reverse<Turn>>,
     /// Threads that wait until a time at most.
     deadlines: BTreeSet<(Time, ThreadId)>,
+    /// The current processor, if its thread goes on later. It is not in `ready` yet: it usually takes the place of the one
+    /// that is chosen.
+    left: Option<Reverse<Turn>>,
     current: usize,
 }
 
@@ -49,7 +73,13 @@ impl Schedule {
         let mut all: Vec<Processor> = (0..processors).map(|_| Processor::default()).collect();
         all[first].running = Some(0);
         all[first].slice_end = SLICE;
-        Self { processors: all, ready: BinaryHeap::new(), deadlines: BTreeSet::new(), current: first }
+        Self {
+            processors: all,
+            ready: BinaryHeap::new(),
+            deadlines: BTreeSet::new(),
+            left: None,
+            current: first,
+        }
     }
 
     /// The processor that the host runs.
@@ -71,7 +101,7 @@ impl Schedule {
     #[inline]
     #[must_use]
     pub fn next_time(&self) -> Time {
-        let ready = self.ready.peek().map_or(Time::MAX, |Reverse((time, _))| *time);
+        let ready = self.ready.peek().map_or(Time::MAX, |Reverse(turn)| turn.time());
         let deadline = self.deadlines.first().map_or(Time::MAX, |(time, _)| *time);
         ready.min(deadline)
     }
@@ -94,7 +124,7 @@ impl Schedule {
             processor.waiting.extend(processor.running.replace(next));
             processor.slice_end = now + SLICE;
         }
-        self.ready.push(Reverse((now, self.current)));
+        self.left = Some(Reverse(Turn::new(now, self.current)));
     }
 
     /// The current thread waits, until a time at most if one is given, or has ended.
@@ -108,7 +138,7 @@ impl Schedule {
         processor.running = processor.waiting.pop_front();
         processor.slice_end = now + SLICE;
         if processor.running.is_some() {
-            self.ready.push(Reverse((now, self.current)));
+            self.ready.push(Reverse(Turn::new(now, self.current)));
         }
     }
 
@@ -125,19 +155,26 @@ impl Schedule {
         processor.running = Some(thread);
         processor.time = processor.time.max(at);
         processor.slice_end = processor.time + SLICE;
-        self.ready.push(Reverse((processor.time, number)));
+        self.ready.push(Reverse(Turn::new(processor.time, number)));
     }
 
     /// Chooses who runs now. The current thread has left or stopped.
     pub fn choose(&mut self) -> Next {
-        let ready = self.ready.peek().map_or(Time::MAX, |Reverse((time, _))| *time);
-        if let Some(&(deadline, thread)) = self.deadlines.first()
-            && deadline <= ready
-        {
-            self.deadlines.pop_first();
-            return Next::TimedOut(thread, deadline);
+        if let Some(&(deadline, thread)) = self.deadlines.first() {
+            self.ready.extend(self.left.take());
+            if self.ready.peek().is_none_or(|Reverse(turn)| deadline <= turn.time()) {
+                self.deadlines.pop_first();
+                return Next::TimedOut(thread, deadline);
+            }
         }
-        let Some(Reverse((time, number))) = self.ready.pop() else { return Next::Nobody };
+        let first = match (self.left.take(), self.ready.peek_mut()) {
+            // The top is the greatest, which is the one with the least time.
+            (Some(left), Some(mut top)) if left < *top => Some(std::mem::replace(&mut *top, left)),
+            (Some(left), _) => Some(left),
+            (None, top) => top.map(PeekMut::pop),
+        };
+        let Some(Reverse(turn)) = first else { return Next::Nobody };
+        let (time, number) = (turn.time(), turn.processor());
         self.current = number;
         let thread = self.processors[number].running.expect("a ready processor has a thread");
         Next::Run(thread, number, time)
