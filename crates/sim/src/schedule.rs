@@ -30,12 +30,10 @@ impl Turn {
         Self(u128::from(time) << 64 | processor as u128)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the upper and the lower half")]
     fn time(self) -> Time {
         (self.0 >> 64) as Time
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the upper and the lower half")]
     fn processor(self) -> usize {
         self.0 as usize
     }

@@ -198,5 +198,5 @@ impl Holds {
 
 /// A time in milliseconds, modulo 2^32.
 fn milliseconds(time: Duration) -> u32 {
-    (time.as_millis() & u128::from(u32::MAX)) as u32
+    u32::try_from(time.as_millis() % (1 << 32)).expect("it is less than 2^32")
 }

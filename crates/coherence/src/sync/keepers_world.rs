@@ -113,11 +113,14 @@ pub(super) struct World {
     around: Around,
 }
 
+/// What is on its way from one node to another, each with what its sender has released.
+type Wire = VecDeque<(Letter, Vec<u32>)>;
+
 /// All of the world that the machines act on. What threads wrote is one number for each of them: how many of its steps are
 /// over. What a node sees of the others is the largest that it has learnt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Around {
-    wires: BTreeMap<(NodeId, NodeId), VecDeque<(Letter, Vec<u32>)>>,
+    wires: BTreeMap<(NodeId, NodeId), Wire>,
     flushing: BTreeSet<(NodeId, ObjectKey)>,
     /// What each node has released; what it has learnt of; and what it sees.
     released: BTreeMap<NodeId, Vec<u32>>,
@@ -296,7 +299,8 @@ impl World {
             return self.finish(index, op, done);
         }
         // Whatever the thread did before, its node sees.
-        let mine = vec![0; index].into_iter().chain([self.runners[index].pc as u32 + 1]).collect::<Vec<_>>();
+        let begun = u32::try_from(self.runners[index].pc + 1).expect("programs are short");
+        let mine = vec![0; index].into_iter().chain([begun]).collect::<Vec<_>>();
         merge(self.around.seen.entry(node).or_default(), &mine);
         if awaits == Awaits::Release {
             self.around.release(node);
