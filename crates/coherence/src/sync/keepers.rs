@@ -82,7 +82,7 @@ struct Out {
 /// Every object has a manager, which all requests go to that a node cannot serve itself. A node that uses an object alone gets it
 /// from the manager, to *keep*: then its threads need no message, and its writes are released only when the object leaves.
 /// Several nodes *share* what only looks at an object: they lock it for reading, or signal while nobody waits. Any other request
-/// has the manager recall what nodes have, serve the request, and leave the object where it is until [`History`] says
+/// has the manager recall what nodes have, serve the request, and leave the object where it is until `History` says
 /// otherwise.
 ///
 /// The node calls these one at a time, under its lock.
