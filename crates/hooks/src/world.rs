@@ -214,13 +214,16 @@ pub(crate) fn slow_access(address: usize, width: u64, kind: Kind) {
         }
         return;
     }
-    let late = world.machine.port(processor).is_late();
-    if !late && world.machine.access_private(processor, address as u64, width, kind) {
+    if world.machine.port(processor).is_late() {
+        give_way(false);
+    }
+    let world = started();
+    if world.machine.access_private(world.schedule.current(), address as u64, width, kind) {
         return;
     }
     // Requests reach the buses in the order of time.
     let now = world.now();
-    if late || now > world.schedule.next_time() || world.schedule.shares(now) {
+    if now > world.schedule.next_time() || world.schedule.shares(now) {
         give_way(false);
     }
     let world = started();

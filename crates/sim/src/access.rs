@@ -19,6 +19,8 @@ impl Machine {
     }
 
     /// Makes an access if it needs no bus: the processor's caches have what it takes. False: nothing was done.
+    ///
+    /// But the translation was made, which needs no bus either.
     #[must_use]
     pub fn access_private(&mut self, processor: usize, address: u64, width: u64, kind: Kind) -> bool {
         let last = address + width.max(1) - 1;
@@ -26,6 +28,8 @@ impl Machine {
         if within && self.hit_l1(processor, address, width, kind) {
             return true;
         }
+        self.translate(processor, address);
+        self.translate(processor, last);
         let least = if kind == Kind::Write { State::Modified } else { State::Shared };
         let mut lines = address >> self.line_shift..=last >> self.line_shift;
         let private = lines.all(|line| self.l2[processor].state(line) >= least);
@@ -49,6 +53,9 @@ impl Machine {
         if self.hit_l1(processor, address, width, kind) {
             return;
         }
+        if self.translate(processor, address) && self.hit_l1(processor, address, width, kind) {
+            return;
+        }
         let write = kind == Kind::Write;
         let port = &mut self.ports[processor];
         port.step();
@@ -58,6 +65,24 @@ impl Machine {
         if write {
             self.ports[processor].l1.mark(l1_line, words);
         }
+    }
+
+    /// Looks the page of an address up, which is in the translation buffer afterwards; lines of the first cache are awake
+    /// only if theirs is. True if that may have woken the address's line.
+    fn translate(&mut self, processor: usize, address: u64) -> bool {
+        let Some(tlb) = self.tlbs.get_mut(processor) else { return false };
+        let port = &mut self.ports[processor];
+        if let Some(miss) = tlb.look_up(address) {
+            if let Some(gone) = miss.gone {
+                port.l1.sleep(gone, tlb.shift());
+            }
+            let counters = &mut self.counters[processor];
+            counters.tlb_misses[usize::from(miss.again)] += 1;
+            counters.tlb_stalled += miss.time;
+            port.pass(miss.time);
+        }
+        port.l1.wake(port.l1.line_of(address));
+        true
     }
 
     /// Makes an access within one line of the first cache if it hits there. False: nothing was done.

@@ -40,6 +40,10 @@ pub struct Counters {
     pub writes: u64,
     /// Accesses to memory that the machine does not have: data of libraries, files mapped by the program.
     pub outside: u64,
+    /// Accesses whose page was not in the translation buffer: never before, and no longer.
+    pub tlb_misses: [u64; 2],
+    /// Picoseconds for which the processor waited for the translation.
+    pub tlb_stalled: Time,
     /// Accesses that missed the first cache.
     pub l1_misses: u64,
     /// Accesses that missed the second cache as well, by cause in the order of [`Cause`].
@@ -79,12 +83,14 @@ impl Counters {
         self.reads += other.reads;
         self.writes += other.writes;
         self.outside += other.outside;
+        self.tlb_stalled += other.tlb_stalled;
         self.l1_misses += other.l1_misses;
         self.upgrades += other.upgrades;
         self.remote_upgrades += other.remote_upgrades;
         self.upgrade_stalled += other.upgrade_stalled;
         self.invalidated += other.invalidated;
         let pairs = [
+            (&mut self.tlb_misses[..], &other.tlb_misses[..]),
             (&mut self.l2_misses[..], &other.l2_misses[..]),
             (&mut self.supplied[..], &other.supplied[..]),
             (&mut self.stalled[..], &other.stalled[..]),

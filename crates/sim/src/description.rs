@@ -17,6 +17,8 @@ pub struct Description {
     pub processors: u64,
     /// Each processor.
     pub processor: ProcessorPart,
+    /// The translation buffer of each processor; without one, a translation takes no time.
+    pub tlb: Option<TlbPart>,
     /// The first cache of each processor.
     pub l1: CachePart,
     /// The second cache of each processor; has all that is in the first.
@@ -40,6 +42,20 @@ pub struct ProcessorPart {
     /// Cycles from one access to the next if all hit the first cache: what the instructions in between take, too, as
     /// the simulator sees only accesses.
     pub cycles_per_access: u64,
+}
+
+/// A translation buffer (TLB). The entry that came first goes first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlbPart {
+    /// Pages that it has; 0 is as good as no translation buffer.
+    pub entries: u64,
+    /// Entries in a set (associativity).
+    pub ways: u64,
+    /// Bytes in a page; `memory.page_size` if not given.
+    pub page_size: Option<Bytes>,
+    /// The time that a miss takes.
+    pub miss: u64,
 }
 
 /// A cache.
@@ -191,12 +207,7 @@ impl Description {
         };
         range(self.processor.mhz, 100_000, &["processor", "mhz"])?;
         range(self.processor.cycles_per_access, 1000, &["processor", "cycles_per_access"])?;
-        let page = self.memory.page_size.0;
-        require(
-            page.is_power_of_two() && (1024..=1 << 30).contains(&page),
-            &["memory", "page_size"],
-            || format!("{page}: a page has a power of two of bytes, from 1KiB to 1GiB"),
-        )?;
+        check_page(self.memory.page_size, &["memory", "page_size"])?;
         check_cache(&self.l1, [&["l1", "size"], &["l1", "line"], &["l1", "ways"], &["l1", "latency"]])?;
         check_cache(&self.l2, [&["l2", "size"], &["l2", "line"], &["l2", "ways"], &["l2", "latency"]])?;
         require(self.l1.line <= self.l2.line, &["l1", "line"], || {
@@ -205,6 +216,9 @@ impl Description {
         require(self.l1.size <= self.l2.size, &["l1", "size"], || {
             "larger than the second cache, which has all that is in the first".to_owned()
         })?;
+        if let Some(tlb) = &self.tlb {
+            check_tlb(tlb)?;
+        }
         range(self.memory.banks, 1024, &["memory", "banks"])?;
         time(self.bus.latency, &["bus", "latency"])?;
         time(self.bus.occupancy, &["bus", "occupancy"])?;
@@ -268,6 +282,27 @@ impl Description {
         let number = |count: u64| u16::try_from(count).expect("machines are checked");
         Machine::uniform(number(self.nodes), number(self.processors), Bytes(1 << 40))
     }
+}
+
+fn check_page(size: Bytes, field: &'static [&'static str]) -> Result<(), Wrong> {
+    let page = size.0;
+    require(page.is_power_of_two() && (1024..=1 << 30).contains(&page), field, || {
+        format!("{page}: a page has a power of two of bytes, from 1KiB to 1GiB")
+    })
+}
+
+fn check_tlb(tlb: &TlbPart) -> Result<(), Wrong> {
+    require(tlb.entries <= 65536, &["tlb", "entries"], || {
+        format!("{} entries: a translation buffer has at most 65536", tlb.entries)
+    })?;
+    require(tlb.ways >= 1, &["tlb", "ways"], || "0 ways: a set has one entry at least".to_owned())?;
+    let sets = tlb.entries / tlb.ways;
+    let fits = sets.is_power_of_two() && sets * tlb.ways == tlb.entries;
+    require(tlb.entries == 0 || fits, &["tlb", "entries"], || {
+        format!("{} entries in sets of {}: the number of sets must be a power of two", tlb.entries, tlb.ways)
+    })?;
+    tlb.page_size.map_or(Ok(()), |size| check_page(size, &["tlb", "page_size"]))?;
+    time(tlb.miss, &["tlb", "miss"])
 }
 
 fn check_cache(cache: &CachePart, fields: [&'static [&'static str]; 4]) -> Result<(), Wrong> {

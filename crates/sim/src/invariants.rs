@@ -52,6 +52,12 @@ impl Machine {
     fn check_inclusion(&self) -> Result<(), String> {
         for (processor, (port, l2)) in self.ports.iter().zip(&self.l2).enumerate() {
             for (line, writable) in port.l1.held() {
+                let address = line << self.l1_shift;
+                if port.l1.is_awake(line) && !self.tlbs.get(processor).is_none_or(|tlb| tlb.has(address)) {
+                    return Err(format!(
+                        "processor {processor}: line {line:#x} is fast without a translation"
+                    ));
+                }
                 let outer = line >> (self.line_shift - self.l1_shift);
                 let state = l2.state(outer);
                 if state == State::Invalid || writable && state != State::Modified {

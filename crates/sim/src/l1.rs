@@ -14,7 +14,19 @@ struct Way {
 }
 
 const NONE: u64 = u64::MAX;
+
+/// Set in the numbers of a line whose page the translation buffer has lost: no fast path takes it, and it wakes when it is
+/// used. Numbers of lines are shorter.
+const ASLEEP: u64 = 1 << 63;
+
 const EMPTY: Way = Way { line: NONE, writable: NONE, words: 0 };
+
+impl Way {
+    /// The number of the line, which may be asleep.
+    fn number(&self) -> u64 {
+        self.line & !ASLEEP
+    }
+}
 
 /// Bytes in a word, the unit in which true and false sharing differ.
 pub(crate) const WORD: u64 = 4;
@@ -92,7 +104,7 @@ impl L1 {
         &mut self.ways[first..first + self.associativity]
     }
 
-    /// True if the line is there, and writable if that is asked for; then it becomes the most recently used.
+    /// True if the line is there and awake, and writable if that is asked for; then it becomes the most recently used.
     pub(crate) fn touch(&mut self, line: u64, write: bool) -> bool {
         let set = self.set(line);
         let found = set.iter().position(|way| if write { way.writable == line } else { way.line == line });
@@ -100,6 +112,39 @@ impl L1 {
             to_front(set, at);
         }
         found.is_some()
+    }
+
+    /// The translation buffer has the page of a line: it is awake if it is there.
+    pub(crate) fn wake(&mut self, line: u64) {
+        if let Some(way) = self.set(line).iter_mut().find(|way| way.line == line | ASLEEP) {
+            way.line = line;
+            if way.writable != NONE {
+                way.writable = line;
+            }
+        }
+    }
+
+    /// True if the translation buffer has not lost the page of a line since it was used.
+    pub(crate) fn is_awake(&self, line: u64) -> bool {
+        let first = self.first_way(line);
+        self.ways[first..first + self.associativity].iter().any(|way| way.line == line)
+    }
+
+    /// The translation buffer has lost a page, of `1 << shift` bytes.
+    pub(crate) fn sleep(&mut self, page: u64, shift: u32) {
+        let shift = shift - self.line_shift;
+        let lines = page << shift..(page + 1) << shift;
+        let sleep = |way: &mut Way| {
+            way.line |= ASLEEP;
+            way.writable |= ASLEEP;
+        };
+        if lines.end - lines.start > self.set_mask {
+            self.ways.iter_mut().filter(|way| lines.contains(&way.line)).for_each(sleep);
+        } else {
+            for line in lines {
+                self.set(line).iter_mut().filter(|way| way.line == line).for_each(sleep);
+            }
+        }
     }
 
     /// Marks words of the most recently used line as written.
@@ -111,19 +156,19 @@ impl L1 {
     /// go and the words that were written in it.
     pub(crate) fn fill(&mut self, line: u64, writable: bool) -> Option<(u64, u64)> {
         let set = self.set(line);
-        let at = set.iter().position(|way| way.line == line);
+        let at = set.iter().position(|way| way.number() == line);
         let slot = at.unwrap_or(set.len() - 1);
         let gone = set[slot];
         to_front(set, slot);
         let words = if at.is_some() { gone.words } else { 0 };
         set[0] = Way { line, writable: if writable { line } else { NONE }, words };
-        (at.is_none() && gone.line != NONE).then_some((gone.line, gone.words))
+        (at.is_none() && gone.line != NONE).then_some((gone.number(), gone.words))
     }
 
     /// Takes a line away, or only the right to write it. Returns the words that were written in it.
     pub(crate) fn lose(&mut self, line: u64, only_writing: bool) -> u64 {
         let set = self.set(line);
-        let Some(at) = set.iter().position(|way| way.line == line) else { return 0 };
+        let Some(at) = set.iter().position(|way| way.number() == line) else { return 0 };
         let words = std::mem::take(&mut set[at].words);
         if only_writing {
             set[at].writable = NONE;
@@ -137,7 +182,7 @@ impl L1 {
 
     /// All lines that it has, and whether they may be written.
     pub(crate) fn held(&self) -> impl Iterator<Item = (u64, bool)> + '_ {
-        self.ways.iter().filter(|way| way.line != NONE).map(|way| (way.line, way.writable != NONE))
+        self.ways.iter().filter(|way| way.line != NONE).map(|way| (way.number(), way.writable != NONE))
     }
 }
 
@@ -154,6 +199,31 @@ mod tests {
         assert!(l1.touch(0, false) && l1.reads_most_recent(31) && !l1.writes_most_recent(0, 4));
         assert_eq!(l1.fill(4, false), Some((2, 1)), "word 0 of line 2 was written");
         assert!(!l1.touch(2, false) && l1.touch(0, false));
+    }
+
+    #[test]
+    fn lines_of_a_page_sleep_and_wake() {
+        // Two sets of two ways, lines of 32 bytes; pages of one line, of 64 bytes and of more than all sets.
+        for (shift, page, asleep) in [(5, 2, [2, 2]), (6, 1, [2, 3]), (8, 0, [2, 3])] {
+            let mut l1 = L1::new(128, 32, 2, 64);
+            for line in [2, 3, 9] {
+                l1.fill(line, line == 2);
+            }
+            l1.sleep(page, shift);
+            for line in asleep {
+                assert!(!l1.touch(line, false) && !l1.reads_most_recent(line * 32));
+            }
+            assert!(l1.touch(9, false), "another page");
+            asleep.into_iter().for_each(|line| l1.wake(line));
+            assert!(l1.touch(2, true) && l1.touch(3, false) && !l1.touch(3, true));
+        }
+        let mut l1 = L1::new(128, 32, 2, 64);
+        l1.fill(2, true);
+        l1.mark(2, 1);
+        l1.sleep(1, 6);
+        assert_eq!(l1.lose(2, true), 1, "one that sleeps can be lost");
+        l1.wake(2);
+        assert!(l1.touch(2, false) && !l1.touch(2, true));
     }
 
     #[test]

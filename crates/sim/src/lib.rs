@@ -26,11 +26,13 @@ mod schedule;
 mod sharing;
 pub mod shipped;
 mod statistics;
+mod tlb;
 mod transaction;
 
 pub use counters::{Cause, Counters, Supply};
 pub use description::{
-    BusPart, CachePart, ControllerPart, Description, MemoryPart, NetworkPart, ProcessorPart, Topology,
+    BusPart, CachePart, ControllerPart, Description, MemoryPart, NetworkPart, ProcessorPart, TlbPart,
+    Topology,
 };
 pub use machine::{Kind, Machine};
 pub use network::Network;

@@ -10,6 +10,7 @@ use crate::network::Network;
 use crate::port::Port;
 use crate::resource::Resource;
 use crate::sharing::Sharing;
+use crate::tlb::Tlb;
 use crate::transaction::Scratch;
 use crate::{NANOSECOND, Time};
 use gondwana_rset::{MemoryPolicy, Placement, RSet};
@@ -55,6 +56,8 @@ pub struct Machine {
     pub(crate) times: Times,
     /// By processor.
     pub(crate) ports: Vec<Port>,
+    /// None in a machine without translation buffers.
+    pub(crate) tlbs: Vec<Tlb>,
     pub(crate) l2: Vec<Cache>,
     pub(crate) counters: Vec<Counters>,
     pub(crate) node_of: Vec<Node>,
@@ -87,6 +90,9 @@ impl Machine {
         let cycle = 1_000_000 / description.processor.mhz;
         let step = cycle * description.processor.cycles_per_access;
         let (l1, l2) = (&description.l1, &description.l2);
+        let pages = description.memory.page_size;
+        let tlb = description.tlb.as_ref().filter(|part| part.entries > 0);
+        let tlb = tlb.map(|part| Tlb::new(part, part.page_size.unwrap_or(pages).0));
         let first = L1::new(l1.size.0, l1.line, l1.ways, l2.line);
         let policy =
             description.check_placement(&description.memory.placement).expect("machines are checked");
@@ -117,12 +123,13 @@ impl Machine {
         Self {
             times,
             ports: vec![Port::new(first, step); count],
+            tlbs: tlb.map_or_else(Vec::new, |tlb| vec![tlb; count]),
             l2: vec![Cache::new(l2.size.0, l2.line, l2.ways); count],
             counters: vec![Counters::default(); count],
             node_of,
             members,
             nodes: vec![node; node_count],
-            lines: Lines::new(description.memory.page_size.0 / l2.line),
+            lines: Lines::new(pages.0 / l2.line),
             placement,
             scratch: Scratch::default(),
             sharing: Sharing::default(),

@@ -57,6 +57,40 @@ fn an_error_names_line_and_field() {
     }
 }
 
+/// What stands in the place of a translation buffer's fields, and the error.
+const TLBS: [(&str, &str); 6] = [
+    (
+        "entries = 48\nways = 4\nmiss = 100",
+        "entries: 48 entries in sets of 4: the number of sets must be a power of two",
+    ),
+    (
+        "entries = 4\nways = 8\nmiss = 100",
+        "entries: 4 entries in sets of 8: the number of sets must be a power of two",
+    ),
+    (
+        "entries = 1000000\nways = 1\nmiss = 100",
+        "entries: 1000000 entries: a translation buffer has at most 65536",
+    ),
+    ("entries = 64\nways = 0\nmiss = 100", "ways: 0 ways: a set has one entry at least"),
+    ("entries = 64\nways = 64\nmiss = 2000000", "miss: 2000000 ns: a time is at most 1000000 ns"),
+    (
+        "entries = 64\nways = 64\nmiss = 100\npage_size = \"5KiB\"",
+        "page_size: 5120: a page has a power of two of bytes, from 1KiB to 1GiB",
+    ),
+];
+
+#[test]
+fn errors_of_a_translation_buffer_name_line_and_field() {
+    let text = shipped::find("wildfire-2x8").unwrap();
+    let lines = text.lines().count();
+    for (fields, message) in TLBS {
+        let field = message.split(':').next().unwrap();
+        let line = fields.lines().position(|line| line.starts_with(field)).unwrap();
+        let error = Description::parse(&format!("{text}[tlb]\n{fields}\n")).unwrap_err().to_string();
+        assert_eq!(error, format!("line {}: tlb.{message}", lines + line + 2), "{fields}");
+    }
+}
+
 #[test]
 fn missing_parts_and_unknown_fields_are_named() {
     let text = shipped::find("wildfire-2x8").unwrap();

@@ -42,7 +42,17 @@ struct Simulated(Machine);
 
 impl Simulated {
     fn new() -> Self {
-        Self(Machine::new(&Description::parse(MACHINE).unwrap()))
+        Self::of(MACHINE)
+    }
+
+    fn of(text: &str) -> Self {
+        Self(Machine::new(&Description::parse(text).unwrap()))
+    }
+
+    /// The machine with a line of its file changed.
+    fn with(old: &str, new: &str) -> Self {
+        assert_eq!(MACHINE.matches(old).count(), 1);
+        Self::of(&MACHINE.replace(old, new))
     }
 
     /// The time of an access beside its 1 ns, in ns, after all others are over.
@@ -54,6 +64,13 @@ impl Simulated {
         self.0.access(processor, address, 4, kind);
         self.0.check().unwrap();
         (self.0.now(processor) - start) / NANOSECOND - 1
+    }
+
+    /// True if the fast path makes a read.
+    fn is_fast(&mut self, processor: usize, address: u64) -> bool {
+        let port = self.0.port(processor);
+        port.grant(port.now(), port.now() + 1000 * NANOSECOND);
+        port.read(address)
     }
 
     fn read(&mut self, processor: usize, address: u64) -> u64 {
@@ -167,8 +184,7 @@ fn pages_are_where_they_are_touched_first() {
     let mut machine = Simulated::new();
     assert_eq!(machine.read(5, 8192), LOCAL);
     assert_eq!(machine.read(0, 8192 + 64), REMOTE);
-    let text = MACHINE.replace("page_size = 4096", "page_size = 4096, placement = \"striped\"");
-    let mut striped = Simulated(Machine::new(&Description::parse(&text).unwrap()));
+    let mut striped = Simulated::with("page_size = 4096", "page_size = 4096, placement = \"striped\"");
     assert_eq!([0, 4096, 8192].map(|address| striped.read(2, address)), [REMOTE, LOCAL, REMOTE]);
 }
 
@@ -192,10 +208,64 @@ fn a_blocked_line_makes_the_next_request_wait() {
 
 #[test]
 fn a_bus_and_a_bank_are_used_by_one_at_a_time() {
-    let text = MACHINE.replace("occupancy = 0, cache_supply", "occupancy = 7, cache_supply");
-    let mut machine = Machine::new(&Description::parse(&text).unwrap());
+    let mut machine = Simulated::with("occupancy = 0, cache_supply", "occupancy = 7, cache_supply").0;
     for processor in [0, 1] {
         machine.access(processor, processor as u64 * 64, 4, Kind::Read);
     }
     assert_eq!([0, 1].map(|processor| machine.now(processor) / NANOSECOND), [1 + LOCAL, 1 + LOCAL + 7]);
+}
+
+/// Pages of 1 KiB: first caches have lines of two and more of them.
+fn with_tlb(tlb: &str) -> Simulated {
+    Simulated::with("l1 = {", &format!("tlb = {{ {tlb}, page_size = 1024, miss = 1_000_000 }}\n    l1 = {{"))
+}
+
+#[test]
+fn translations() {
+    const WALK: u64 = 1_000_000;
+    let mut machine = with_tlb("entries = 2, ways = 2");
+    assert_eq!(machine.read(0, 0), WALK + LOCAL);
+    assert_eq!(machine.read(0, 512 + 32), LOCAL, "the page is there");
+    assert_eq!(machine.read(0, 1024 + 64), WALK + LOCAL);
+    // The first cache has the lines at 0, 544 and 1088, in its sets 0, 1 and 2.
+    assert_eq!([0, 512 + 32, 1024 + 64].map(|address| machine.read(0, address)), [0, 0, 0]);
+    assert_eq!(machine.read(0, 2048 + 96), WALK + LOCAL, "the first page goes, though it was used");
+    assert_eq!(
+        [0, 512 + 32, 1024 + 64, 2048 + 96].map(|address| machine.is_fast(0, address)),
+        [false, false, true, true],
+        "in the first cache, but not in the translation buffer"
+    );
+    assert_eq!(machine.read(0, 0), WALK, "in the first cache, without a translation; page 1 goes");
+    assert_eq!(machine.read(0, 512 + 32), 0, "in the same page");
+    assert_eq!(machine.read(0, 2048 + 96), 0, "page 2 is still there");
+    assert_eq!(machine.read(0, 1024 + 64), WALK);
+    let counters = machine.counters();
+    assert_eq!((counters.tlb_misses, counters.tlb_stalled), ([3, 2], 5 * WALK * NANOSECOND));
+    assert_eq!((counters.misses(), counters.l1_misses), (4, 4));
+    // Processors have translation buffers of their own.
+    assert_eq!(machine.write(1, 0), WALK + LOCAL);
+}
+
+#[test]
+fn translations_of_an_access_that_crosses_pages() {
+    let mut machine = with_tlb("entries = 4, ways = 2");
+    machine.0.access(0, 1022, 4, Kind::Write);
+    let counters = machine.counters();
+    assert_eq!((counters.tlb_misses, counters.writes), ([2, 0], 2));
+    assert!(machine.0.access_private(0, 1022, 4, Kind::Write));
+    // Pages 0, 2 and 4 are in one set: 0 goes.
+    machine.read(0, 2048 + 64);
+    machine.read(0, 4096 + 32);
+    assert_eq!(machine.counters().tlb_misses, [4, 0]);
+    let before = machine.0.now(0);
+    assert!(machine.0.access_private(0, 1022, 4, Kind::Read), "the lines are there");
+    assert_eq!(machine.0.now(0) - before, (1_000_000 + 2) * NANOSECOND);
+    machine.0.check().unwrap();
+}
+
+#[test]
+fn a_translation_buffer_without_entries_is_none() {
+    let mut machine = with_tlb("entries = 0, ways = 1");
+    assert_eq!([0, 8192].map(|address| machine.read(0, address)), [LOCAL, LOCAL]);
+    assert_eq!(machine.counters().tlb_misses, [0, 0]);
 }

@@ -6,6 +6,7 @@ use gondwana_sim::{Counters, NodeStatistics, Statistics, Time};
 /// Most nodes that get columns of their own.
 const MOST: usize = 8;
 
+const TRANSLATIONS: [&str; 2] = ["cold", "replaced"];
 const CAUSES: [&str; 4] = ["cold", "replaced", "true sharing", "false sharing"];
 const SUPPLIES: [&str; 5] = ["local memory", "local cache", "remote memory", "remote cache", "third node"];
 
@@ -23,6 +24,11 @@ pub(super) fn text(statistics: &Statistics) -> String {
     count("loads", &|c| c.reads);
     count("stores", &|c| c.writes);
     count("accesses outside of the machine", &|c| c.outside);
+    count("misses of the translation buffer", &|c| c.tlb_misses.iter().sum());
+    for (index, name) in TRANSLATIONS.iter().enumerate() {
+        count(&format!("  {name}"), &move |c| c.tlb_misses[index]);
+    }
+    count("  processors' time for them, ns", &|c| c.tlb_stalled / 1000);
     count("misses of the first cache", &|c| c.l1_misses);
     count("misses of the second cache", &Counters::misses);
     for (index, name) in CAUSES.iter().enumerate() {
