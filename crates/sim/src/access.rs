@@ -32,7 +32,10 @@ impl Machine {
         self.translate(processor, last);
         let least = if kind == Kind::Write { State::Modified } else { State::Shared };
         let mut lines = address >> self.line_shift..=last >> self.line_shift;
-        let private = lines.all(|line| self.l2[processor].state(line) >= least);
+        let private = lines.all(|line| {
+            let colour = self.lines.colour_of(line);
+            colour.is_some_and(|colour| self.l2[processor].state(line, colour) >= least)
+        });
         if private {
             self.access(processor, address, width, kind);
         }
@@ -107,7 +110,8 @@ impl Machine {
         let now = self.ports[processor].now();
         let line = address >> self.line_shift;
         let node = self.node_of[processor];
-        let state = self.l2[processor].touch(line);
+        let colour = self.lines.colour_of(line);
+        let state = colour.map_or(State::Invalid, |colour| self.l2[processor].touch(line, colour));
         let enough = if write { state == State::Modified } else { state != State::Invalid };
         let done = if enough {
             now + self.times.l2
@@ -146,7 +150,7 @@ impl Machine {
             self.read(processor, line, place, now)
         };
         let state = if write { State::Modified } else { State::Shared };
-        if let Some(victim) = self.l2[processor].add(line, state) {
+        if let Some(victim) = self.l2[processor].add(line, self.lines.colour(place), state) {
             self.evict(processor, victim.line, victim.state, done);
         }
         let number = u8::try_from(processor).expect("machines are checked");
@@ -175,7 +179,7 @@ impl Machine {
         let node = self.node_of[processor];
         let remote = self.lines.get(place).entry.state(node) != State::Modified;
         let (done, _) = self.own(processor, line, place, true, now);
-        self.l2[processor].change(line, State::Modified);
+        self.l2[processor].change(line, self.lines.colour(place), State::Modified);
         self.lines.get(place).owner = u8::try_from(processor).expect("machines are checked");
         let counters = &mut self.counters[processor];
         counters.upgrades += 1;
@@ -238,7 +242,7 @@ impl Machine {
 
     /// An owner lets others read: it stays the owner.
     pub(crate) fn demote(&mut self, owner: usize, line: u64, place: Place) {
-        self.l2[owner].change(line, State::Owned);
+        self.l2[owner].change(line, self.lines.colour(place), State::Owned);
         let words = self.lose_l1(owner, line, true);
         self.sharing.write(self.lines.get(place).losses, words);
     }
@@ -251,7 +255,7 @@ impl Machine {
         }
         let mut words = 0;
         for loser in bits(losers).map(usize::from) {
-            self.l2[loser].change(line, State::Invalid);
+            self.l2[loser].change(line, self.lines.colour(place), State::Invalid);
             words |= self.lose_l1(loser, line, false);
             self.counters[loser].invalidated += 1;
         }

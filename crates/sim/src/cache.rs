@@ -53,21 +53,22 @@ impl Cache {
         }
     }
 
-    /// The places of the set that a line belongs to.
-    fn places(&self, line: u64) -> Range<usize> {
+    /// The places of the set that a line belongs to, whose physical number differs by `colour` (exclusive or).
+    fn places(&self, line: u64, colour: u64) -> Range<usize> {
         // Numbers of sets are powers of two.
-        let set = usize::try_from(line & (self.set_count - 1)).expect("below the number of sets");
+        let set = (line ^ colour) & (self.set_count - 1);
+        let set = usize::try_from(set).expect("below the number of sets");
         set * self.ways..(set + 1) * self.ways
     }
 
-    fn set(&mut self, line: u64) -> &mut [u64] {
-        let places = self.places(line);
+    fn set(&mut self, line: u64, colour: u64) -> &mut [u64] {
+        let places = self.places(line, colour);
         &mut self.sets[places]
     }
 
     /// The state of a line, which becomes the most recently used.
-    pub(crate) fn touch(&mut self, line: u64) -> State {
-        let set = self.set(line);
+    pub(crate) fn touch(&mut self, line: u64, colour: u64) -> State {
+        let set = self.set(line, colour);
         match set.iter().position(|word| word >> 2 == line) {
             None => State::Invalid,
             Some(at) => {
@@ -78,16 +79,16 @@ impl Cache {
     }
 
     /// The state of a line.
-    pub(crate) fn state(&self, line: u64) -> State {
-        self.sets[self.places(line)]
+    pub(crate) fn state(&self, line: u64, colour: u64) -> State {
+        self.sets[self.places(line, colour)]
             .iter()
             .find(|word| *word >> 2 == line)
             .map_or(State::Invalid, |word| Held::unpack(*word).state)
     }
 
     /// Adds a line that is not there; returns the one that had to go.
-    pub(crate) fn add(&mut self, line: u64, state: State) -> Option<Held> {
-        let set = self.set(line);
+    pub(crate) fn add(&mut self, line: u64, colour: u64, state: State) -> Option<Held> {
+        let set = self.set(line, colour);
         let slot = set.len() - 1;
         let last = Held::unpack(set[slot]);
         to_front(set, slot);
@@ -96,8 +97,8 @@ impl Cache {
     }
 
     /// Changes the state of a line that is there; [`State::Invalid`] takes it away.
-    pub(crate) fn change(&mut self, line: u64, state: State) {
-        let set = self.set(line);
+    pub(crate) fn change(&mut self, line: u64, colour: u64, state: State) {
+        let set = self.set(line, colour);
         let Some(at) = set.iter().position(|word| word >> 2 == line) else { return };
         if state == State::Invalid {
             set[at..].rotate_left(1);
@@ -123,22 +124,32 @@ mod tests {
     fn the_least_recently_used_line_of_the_set_goes() {
         // Two sets of two ways.
         let mut cache = Cache::new(256, 64, 2);
-        assert_eq!(cache.add(0, Shared), None);
-        assert_eq!(cache.add(2, Modified), None);
-        assert_eq!(cache.add(1, Shared), None, "another set");
-        assert_eq!(cache.touch(0), Shared);
-        assert_eq!(cache.add(4, Shared), Some(Held { line: 2, state: Modified }));
-        assert_eq!([0, 1, 2, 4].map(|line| cache.state(line)), [Shared, Shared, Invalid, Shared]);
+        assert_eq!(cache.add(0, 0, Shared), None);
+        assert_eq!(cache.add(2, 0, Modified), None);
+        assert_eq!(cache.add(1, 0, Shared), None, "another set");
+        assert_eq!(cache.touch(0, 0), Shared);
+        assert_eq!(cache.add(4, 0, Shared), Some(Held { line: 2, state: Modified }));
+        assert_eq!([0, 1, 2, 4].map(|line| cache.state(line, 0)), [Shared, Shared, Invalid, Shared]);
+    }
+
+    #[test]
+    fn a_colour_is_another_set() {
+        let mut cache = Cache::new(256, 64, 2);
+        for line in [0, 2] {
+            assert_eq!(cache.add(line, 0, Shared), None);
+        }
+        assert_eq!((cache.add(4, 1, Modified), cache.state(4, 1)), (None, Modified));
+        assert_eq!(cache.add(5, 1, Shared), Some(Held { line: 0, state: Shared }));
     }
 
     #[test]
     fn an_invalid_way_is_filled_first() {
         let mut cache = Cache::new(256, 64, 4);
         for line in 0..4 {
-            assert_eq!(cache.add(line, Shared), None);
+            assert_eq!(cache.add(line, 0, Shared), None);
         }
-        cache.change(2, Invalid);
-        assert_eq!(cache.add(9, Shared), None);
-        assert_eq!(cache.add(10, Shared), Some(Held { line: 0, state: Shared }));
+        cache.change(2, 0, Invalid);
+        assert_eq!(cache.add(9, 0, Shared), None);
+        assert_eq!(cache.add(10, 0, Shared), Some(Held { line: 0, state: Shared }));
     }
 }

@@ -100,6 +100,22 @@ pub struct MemoryPart {
     /// Which node a page is on: a policy of resource sets.
     #[serde(default = "usual_placement")]
     pub placement: String,
+    /// Which colour of the second cache a page gets.
+    #[serde(default)]
+    pub colouring: Colouring,
+}
+
+/// How pages get their colours. Two pages of one colour take each other's place in the second cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Colouring {
+    /// The colours of neighbours in virtual memory follow each other.
+    #[default]
+    Virtual,
+    /// The colours of pages that a node gives away after each other follow each other.
+    Cyclic,
+    /// Any colour, as by a system that does not look at colours; the same ones in each run.
+    Random,
 }
 
 fn usual_placement() -> String {

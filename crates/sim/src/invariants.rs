@@ -14,7 +14,8 @@ impl Machine {
             let wrong = |what: &str| Err(format!("line {number:#x} with its home in node {home}: {what}"));
             let mut owners = vec![];
             for (processor, cache) in self.l2.iter().enumerate() {
-                let (state, node) = (cache.state(number), self.node_of[processor]);
+                let (state, node) =
+                    (cache.state(number, self.lines.colour_of(number).unwrap_or(0)), self.node_of[processor]);
                 let held = line.holders >> processor & 1 == 1;
                 if held != (state != State::Invalid) {
                     return wrong(&format!("processor {processor} has {state:?}, but holds it: {held}"));
@@ -59,7 +60,7 @@ impl Machine {
                     ));
                 }
                 let outer = line >> (self.line_shift - self.l1_shift);
-                let state = l2.state(outer);
+                let state = l2.state(outer, self.lines.colour_of(outer).unwrap_or(0));
                 if state == State::Invalid || writable && state != State::Modified {
                     return Err(format!(
                         "processor {processor}: line {outer:#x} is {state:?} in the second cache, \
@@ -88,6 +89,8 @@ impl Machine {
     /// What a processor's second cache may do with the line of an address.
     #[must_use]
     pub fn cache_state(&self, address: u64, processor: usize) -> State {
-        self.l2[processor].state(address >> self.line_shift)
+        let line = address >> self.line_shift;
+        let colour = self.lines.colour_of(line);
+        colour.map_or(State::Invalid, |colour| self.l2[processor].state(line, colour))
     }
 }

@@ -12,6 +12,7 @@
 
 mod access;
 mod cache;
+mod colour;
 mod counters;
 mod description;
 pub mod directory;
@@ -31,8 +32,8 @@ mod transaction;
 
 pub use counters::{Cause, Counters, Supply};
 pub use description::{
-    BusPart, CachePart, ControllerPart, Description, MemoryPart, NetworkPart, ProcessorPart, TlbPart,
-    Topology,
+    BusPart, CachePart, Colouring, ControllerPart, Description, MemoryPart, NetworkPart, ProcessorPart,
+    TlbPart, Topology,
 };
 pub use machine::{Kind, Machine};
 pub use network::Network;

@@ -2,6 +2,7 @@
 //! have it.
 
 use crate::Time;
+use crate::colour::Colours;
 use crate::directory::{Entry, Node};
 use crate::sharing::Losses;
 use std::collections::HashMap;
@@ -32,6 +33,8 @@ pub(crate) struct Line {
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub home: Node,
+    /// How the physical numbers of its lines differ from the virtual ones in the second caches (exclusive or).
+    pub colour: u64,
     pub lines: Box<[Line]>,
 }
 
@@ -42,6 +45,7 @@ pub(crate) struct Lines {
     pages: Vec<Page>,
     /// Binary logarithm of the lines in a page.
     shift: u32,
+    colours: Colours,
     /// Pages that were used lately, by the last bits of their numbers: numbers and places.
     recent: Box<[(u64, u32); RECENT]>,
 }
@@ -78,11 +82,12 @@ impl Hasher for Mix {
 }
 
 impl Lines {
-    pub(crate) fn new(lines_per_page: u64) -> Self {
+    pub(crate) fn new(lines_per_page: u64, colours: Colours) -> Self {
         Self {
             index: HashMap::default(),
             pages: Vec::new(),
             shift: lines_per_page.trailing_zeros(),
+            colours,
             recent: Box::new([(u64::MAX, 0); RECENT]),
         }
     }
@@ -109,7 +114,8 @@ impl Lines {
                 };
                 let lines = vec![fresh; 1 << self.shift].into_boxed_slice();
                 let page = u32::try_from(self.pages.len()).expect("no program has so many pages");
-                self.pages.push(Page { home, lines });
+                let colour = self.colours.next(number, home) << self.shift;
+                self.pages.push(Page { home, colour, lines });
                 self.index.insert(number, page);
                 page
             }
@@ -124,6 +130,22 @@ impl Lines {
 
     pub(crate) fn home(&self, place: Place) -> Node {
         self.pages[place.page as usize].home
+    }
+
+    /// How a line's physical number differs from the virtual one.
+    pub(crate) fn colour(&self, place: Place) -> u64 {
+        self.pages[place.page as usize].colour
+    }
+
+    /// The same; none if nobody has touched the line's page, and the colour is not that of its number.
+    pub(crate) fn colour_of(&self, line: u64) -> Option<u64> {
+        if self.colours.are_virtual() {
+            return Some(0);
+        }
+        let number = line >> self.shift;
+        let (recent, page) = self.recent[usize::try_from(number % RECENT as u64).expect("an index")];
+        let page = if recent == number { page } else { *self.index.get(&number)? };
+        Some(self.pages[page as usize].colour)
     }
 
     /// How many pages each of so many nodes is home of.

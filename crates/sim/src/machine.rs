@@ -1,6 +1,7 @@
 //! The machine and its parts.
 
 use crate::cache::Cache;
+use crate::colour::Colours;
 use crate::counters::Counters;
 use crate::description::Description;
 use crate::directory::Node;
@@ -120,6 +121,8 @@ impl Machine {
         let network = description.network.as_ref().filter(|_| node_count > 1);
         let network = network.map(|part| Network::new(part, node_count));
         let times = Times::new(description);
+        let colours = (l2.size.0 / l2.ways / pages.0).max(1);
+        let colours = Colours::new(description.memory.colouring, colours, node_count);
         Self {
             times,
             ports: vec![Port::new(first, step); count],
@@ -129,7 +132,7 @@ impl Machine {
             node_of,
             members,
             nodes: vec![node; node_count],
-            lines: Lines::new(pages.0 / l2.line),
+            lines: Lines::new(pages.0 / l2.line, colours),
             placement,
             scratch: Scratch::default(),
             sharing: Sharing::default(),

@@ -3,7 +3,7 @@
 use gondwana_sim::{Description, shipped};
 
 /// What stands in the machine's file, something wrong instead, and the error.
-const LINES: [(&str, &str, &str); 14] = [
+const LINES: [(&str, &str, &str); 15] = [
     ("nodes = 2", "nodes = 10000", "nodes: 10000 nodes: a simulated machine has 1 to 64"),
     ("nodes = 2", "nodes = 0", "nodes: 0 nodes: a simulated machine has 1 to 64"),
     (
@@ -33,6 +33,11 @@ const LINES: [(&str, &str, &str); 14] = [
         "placement = \"local\"",
         "placement = \"block\"",
         "memory.placement: 'block': a simulated memory has no end to divide by; striped is possible",
+    ),
+    (
+        "placement = \"local\"",
+        "colouring = \"blue\"",
+        "memory.colouring: unknown variant `blue`, expected one of `virtual`, `cyclic`, `random`",
     ),
     (
         "topology = \"direct\"",

@@ -269,3 +269,30 @@ fn a_translation_buffer_without_entries_is_none() {
     assert_eq!([0, 8192].map(|address| machine.read(0, address)), [LOCAL, LOCAL]);
     assert_eq!(machine.counters().tlb_misses, [0, 0]);
 }
+
+/// A second cache of two ways of four pages; reads the first line of pages in this order and returns the time of reading the
+/// first one again. 10: it is still in the second cache.
+fn coloured(colouring: &str, pages: &[u64]) -> u64 {
+    let text = MACHINE
+        .replace("l2 = { size = 256", "l2 = { size = 8192")
+        .replace("page_size = 4096", &format!("page_size = 1024, colouring = \"{colouring}\""));
+    let mut machine = Simulated::of(&text);
+    for page in pages {
+        assert_eq!(machine.read(0, page * 1024), LOCAL);
+    }
+    machine.read(0, pages[0] * 1024)
+}
+
+#[test]
+fn colours() {
+    // By their numbers, all three have colour 0; by the order of their first touch, 0, 1 and 2.
+    assert_eq!(coloured("virtual", &[0, 4, 8]), LOCAL);
+    assert_eq!(coloured("cyclic", &[0, 4, 8]), 10);
+    // By their numbers, nobody else has colour 0; by order, 5 and 10 have.
+    let pages = [0, 1, 2, 3, 5, 6, 7, 9, 10];
+    assert_eq!(coloured("virtual", &pages), 10);
+    assert_eq!(coloured("cyclic", &pages), LOCAL);
+    assert_eq!(coloured("cyclic", &pages[..8]), 10, "two ways are enough for 0 and 5");
+    // Of 39 others, more than two get the colour of page 0.
+    assert_eq!(coloured("random", &(0..40).collect::<Vec<_>>()), LOCAL);
+}
