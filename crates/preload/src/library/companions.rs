@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct Companions {
     /// Libraries whose variables are shared, the wanted one first.
     pub shared: Vec<(PathBuf, LibraryFile)>,
-    /// Libraries of the language runtimes, of which each node has its own.
+    /// Libraries of the language runtimes, of which each node has its own; mostly each comes after those that it needs, so that the loader
+    /// loads one at a time.
     pub runtime: Vec<PathBuf>,
 }
 
@@ -26,10 +27,6 @@ pub(super) fn of(path: &Path) -> Result<Companions, String> {
         if found.shared.iter().any(|(other, _)| *other == path) || found.runtime.contains(&path) {
             continue;
         }
-        if is_runtime_library(&path) {
-            found.runtime.push(path);
-            continue;
-        }
         let file = LibraryFile::read(&path).ok_or_else(|| format!("{}: no ELF library", path.display()))?;
         // Folders of a library count for what its libraries need, too.
         folders.extend(file.folders.iter().cloned());
@@ -41,7 +38,12 @@ pub(super) fn of(path: &Path) -> Result<Companions, String> {
                 waiting.extend(search::find(&folders, &name));
             }
         }
-        found.shared.push((path, file));
+        if is_runtime_library(&path) {
+            found.runtime.push(path);
+        } else {
+            found.shared.push((path, file));
+        }
     }
+    found.runtime.reverse();
     Ok(found)
 }

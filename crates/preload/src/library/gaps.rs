@@ -10,6 +10,9 @@ use std::ops::Range;
 /// The end of the addresses that a program can have.
 const LAST: usize = 0x7fff_ffff_f000;
 
+/// Bytes that the loader allocates at most for one library, less than what the C library gives back to the system at once.
+const LOADERS: usize = 100 << 10;
+
 /// How often gaps are looked for at most.
 const MOST_PASSES: usize = 100;
 
@@ -26,6 +29,8 @@ pub(super) struct Filler(Vec<Range<usize>>);
 impl Filler {
     /// Takes the gaps of at least `bytes` above `from`; `None` if the kernel refuses.
     pub(super) fn above(from: usize, bytes: usize) -> Option<Self> {
+        // What the loader allocates is to find room in the heap, which cannot grow meanwhile, and not in the place for a library.
+        drop(std::hint::black_box(Vec::<u8>::with_capacity(LOADERS)));
         let mut filler = Self(vec![]);
         // Other threads may map and unmap something meanwhile.
         (0..MOST_PASSES).map_while(|_| filler.fill(from, bytes)).any(|found| !found).then_some(filler)

@@ -13,9 +13,8 @@ use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
 use gondwana_page::to_usize;
 use libc::{Elf64_Phdr, c_char, c_int, c_void};
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Pages of the stack that the loader's own system calls may write to.
@@ -49,7 +48,7 @@ pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int
     if let Some(library) = opened::in_file(&path) {
         if flags & libc::RTLD_GLOBAL != 0 {
             // Later libraries find its symbols.
-            load_alone(&path, flags | libc::RTLD_NOLOAD);
+            let _ = loading::load(&path, flags | libc::RTLD_NOLOAD);
         }
         return Ok(Answer::Library(library.handle, 0));
     }
@@ -74,13 +73,6 @@ pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int
         }
     }
     Group { node, path: &path, flags }.open(&shared)
-}
-
-/// Has the loader of this node load a library; its handle, or null.
-pub(super) fn load_alone(path: &Path, flags: c_int) -> *mut c_void {
-    let path = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-    // SAFETY: the path is a string.
-    unsafe { crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void)(path.as_ptr(), flags) }
 }
 
 /// True if a library has, or may have, atomic instructions.
@@ -126,7 +118,7 @@ impl Group<'_> {
             }
         }
         let (real, objects, loading) = loaded?;
-        self.spread(real as usize, &in_order(&objects), loading)
+        self.spread(real, &in_order(&objects), loading)
     }
 
     /// Has the loader load the libraries into a hole of the span and nowhere else. Its handle, and what it has loaded.
@@ -134,7 +126,7 @@ impl Group<'_> {
         &self,
         hole: &Range<usize>,
         shortest: usize,
-    ) -> Result<(*mut c_void, Vec<LoadedObject<'static>>, Loading), String> {
+    ) -> Result<(usize, Vec<LoadedObject<'static>>, Loading), String> {
         let mut why = String::new();
         for _ in 0..ATTEMPTS {
             let (real, loading) = self.load_into(hole, shortest)?;
@@ -146,28 +138,26 @@ impl Group<'_> {
             why =
                 format!("the loader found no place for {} that is free on all nodes", stray.path().display());
             // SAFETY: the handle was just obtained, and nothing of the libraries has run.
-            unsafe { crate::real!(dlclose: fn(*mut c_void) -> c_int)(real) };
+            unsafe { crate::real!(dlclose: fn(*mut c_void) -> c_int)(real as *mut c_void) };
         }
         Err(self.refuse(&why))
     }
 
     /// Has the loader load the library into a hole of the span.
-    fn load_into(&self, hole: &Range<usize>, shortest: usize) -> Result<(*mut c_void, Loading), String> {
+    fn load_into(&self, hole: &Range<usize>, shortest: usize) -> Result<(usize, Loading), String> {
         let filler = Filler::above(hole.end, shortest).ok_or("out of memory")?;
         touch_stack();
         // The code must be bound completely before it is copied.
         let flags = self.flags & !libc::RTLD_LAZY | libc::RTLD_NOW;
-        let (real, loading) = loading::during(true, || load_alone(self.path, flags));
+        let (real, loading) = loading::during(true, || loading::load(self.path, flags));
         drop(filler);
-        if !real.is_null() {
-            return Ok((real, loading));
+        match real {
+            Ok(real) => Ok((real, loading)),
+            Err(sentence) if sentence.contains("static TLS") => {
+                Err(self.refuse("its thread-local variables are too large"))
+            }
+            Err(sentence) => Err(sentence),
         }
-        // SAFETY: `dlopen` has just failed, so there is a sentence.
-        let sentence = unsafe { CStr::from_ptr(error::dlerror()) }.to_string_lossy().into_owned();
-        if sentence.contains("static TLS") {
-            return Err(self.refuse("its thread-local variables are too large"));
-        }
-        Err(sentence)
     }
 
     /// Gives all nodes the libraries, which are in the order of their initialisers.

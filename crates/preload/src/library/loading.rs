@@ -3,10 +3,15 @@
 //! The loader allocates memory after it has mapped a library and all that this needs, and before it relocates them. By that it calls
 //! [`step`].
 
+use super::error;
 use crate::alloc::{Purpose, with_purpose};
 use gondwana_elf::loaded::{self, LoadedObject, Preparation, Prepared};
+use libc::{c_char, c_int, c_void};
 use std::cell::Cell;
+use std::ffi::{CStr, CString};
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::ptr::null_mut;
 
 /// What one thread is loading.
@@ -20,6 +25,25 @@ pub(super) struct Loading {
 
 thread_local! {
     static PRESENT: Cell<*mut Loading> = const { Cell::new(null_mut()) };
+}
+
+/// Has the loader of this node load a library. Its handle, or what the loader says.
+pub(super) fn load(path: &Path, flags: c_int) -> Result<usize, String> {
+    let text = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+    let dlopen = crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void);
+    // SAFETY: the path is a string. If there is a sentence, it lives until the next call.
+    unsafe {
+        let handle = dlopen(text.as_ptr(), flags);
+        if !handle.is_null() {
+            return Ok(handle as usize);
+        }
+        // At once: the next look-up of a function clears it.
+        let sentence = error::dlerror();
+        if sentence.is_null() {
+            return Err(path.display().to_string());
+        }
+        Err(CStr::from_ptr(sentence).to_string_lossy().into_owned())
+    }
 }
 
 /// Calls a function that has the loader load libraries.

@@ -62,3 +62,8 @@ pub(super) fn path_called(name: &CStr) -> Option<PathBuf> {
     let named = unsafe { loaded::select(|object: &LoadedObject<'_>| object.is_called(name)) };
     find(|library| named.iter().any(|object| object.base() == library.base)).map(|library| library.path)
 }
+
+/// Another node does not have the library in a file: it can be opened no more.
+pub(super) fn spoil(path: &Path) {
+    lock(&OPENED).iter_mut().filter(|library| library.path == path).for_each(|library| library.handle = 0);
+}

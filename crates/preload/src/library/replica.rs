@@ -100,8 +100,9 @@ fn load(node: &'static Node, replica: &Replica, path: &[u8], image: &[u8]) -> Op
     let filler = Filler::above(pages.end, pages.len())?;
     load::touch_stack();
     let flags = replica.flags & libc::RTLD_GLOBAL | libc::RTLD_NOW;
-    let (real, mut loading) = loading::during(false, || load::load_alone(&name, flags));
+    let (real, mut loading) = loading::during(false, || loading::load(&name, flags));
     drop(filler);
+    let real = real.ok()?;
     // SAFETY: the library is never unloaded if it is there.
     let object = unsafe { loading.objects() }.into_iter().find(|object| pages_of(object) == pages)?;
     // SAFETY: the loader has loaded it, and no thread of this node uses it yet.
@@ -127,7 +128,7 @@ fn load(node: &'static Node, replica: &Replica, path: &[u8], image: &[u8]) -> Op
         path: path.to_owned(),
         base: object.base(),
         handle: replica.handle,
-        real: real as usize,
+        real,
         is_whole: false,
         locals: prepared.distance.map(|distance| (object.thread_module(), distance)),
     });

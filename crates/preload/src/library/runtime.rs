@@ -3,11 +3,11 @@
 
 use super::gaps::Filler;
 use super::opened::{self, Opened};
-use super::{error, load, loading};
+use super::{load, loading};
 use gondwana_elf::loaded::LoadedObject;
 use gondwana_node::{Caller, Node};
 use gondwana_topology::{Id, NodeId};
-use std::ffi::{CStr, OsString};
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -33,13 +33,6 @@ struct Wanted {
 /// # Errors
 /// A sentence for `dlerror`.
 pub(super) fn open(node: &'static Node, path: &Path) -> Result<usize, String> {
-    if let Some(library) = opened::in_file(path) {
-        return Ok(library.handle);
-    }
-    let handle = node.allocate(size_of::<usize>(), 16, Caller::NONE).ok_or("out of memory")?;
-    let end = NEXT.load(Ordering::Relaxed);
-    let (text, start) = load_below(end, path, handle)?;
-    NEXT.store(start, Ordering::Relaxed);
     let refused = || {
         let sentence = format!(
             "dlopen({}): not every node has this library, of the same version and at the same place; link the program with it instead",
@@ -48,7 +41,17 @@ pub(super) fn open(node: &'static Node, path: &Path) -> Result<usize, String> {
         node.refuse(&sentence);
         sentence
     };
-    give(node, end, handle, path, &text).ok_or_else(refused)?;
+    if let Some(library) = opened::in_file(path) {
+        return if library.handle == 0 { Err(refused()) } else { Ok(library.handle) };
+    }
+    let handle = node.allocate(size_of::<usize>(), 16, Caller::NONE).ok_or("out of memory")?;
+    let end = NEXT.load(Ordering::Relaxed);
+    let (text, start) = load_below(end, path, handle)?;
+    NEXT.store(start, Ordering::Relaxed);
+    if give(node, end, handle, path, &text).is_none() {
+        opened::spoil(path);
+        return Err(refused());
+    }
     Ok(handle)
 }
 
@@ -94,12 +97,9 @@ fn load_below(end: usize, path: &Path, handle: usize) -> Result<(String, usize),
     load::touch_stack();
     // For all to find: functions of the program's that stand in front of those of these libraries look for the next one.
     let flags = libc::RTLD_NOW | libc::RTLD_GLOBAL;
-    let (real, mut loading) = loading::during(false, || load::load_alone(path, flags));
+    let (real, mut loading) = loading::during(false, || loading::load(path, flags));
     drop(filler);
-    if real.is_null() {
-        // SAFETY: `dlopen` has just failed, so there is a sentence.
-        return Err(unsafe { CStr::from_ptr(error::dlerror()) }.to_string_lossy().into_owned());
-    }
+    let real = real?;
     // SAFETY: what was opened is never unloaded.
     let objects = unsafe { loading.objects() };
     let mut text = String::new();
@@ -107,7 +107,7 @@ fn load_below(end: usize, path: &Path, handle: usize) -> Result<(String, usize),
         // SAFETY: the loader has loaded it, and no other thread uses it yet.
         let prepared = unsafe { loading.finish(object) }.unwrap_or_default();
         let _ = writeln!(text, "{:x} {:?} {:x?}", object.base(), object.build_id(), prepared.distance);
-        add(object, path, (handle, real as usize), prepared.distance);
+        add(object, path, (handle, real), prepared.distance);
     }
     crate::start::begin_standard_streams();
     let start = objects.iter().map(|object| super::replica::pages_of(object).start).min();
