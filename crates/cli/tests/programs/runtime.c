@@ -115,6 +115,7 @@ __attribute__((constructor)) static void start(void)
 	fcntl(fabric < 0 ? listener : fabric, F_SETFD, FD_CLOEXEC);
 	close(atoi(variable));
 	unsetenv("GONDWANA_BOOT");
+	unsetenv("GLIBC_TUNABLES");
 	unsetenv("LD_BIND_NOW");
 	unsetenv("LD_PRELOAD");
 	unsetenv("OMP_DISPLAY_ENV");

@@ -157,8 +157,8 @@ impl Sc {
     /// Ends this node's use of a page, before it is sent away to be written by `writer`, or written there.
     pub(super) fn lose(&mut self, page: Page, writer: NodeId, env: &mut dyn Env) {
         env.protect(page, 1, Access::None);
-        self.holds.lost(page, env.now());
         let entry = self.pages.entry(page);
+        self.holds.lost(page, entry.state != ScState::Read, env.now());
         let incident = match std::mem::replace(&mut entry.state, ScState::None) {
             ScState::Write => {
                 self.counters.exclusive_left += 1;
@@ -210,7 +210,7 @@ impl Sc {
             env.protect(page, 1, Access::Read);
             env.observe(Event::Shared, page, 1, requester);
             self.pages.entry(page).state = ScState::Owner;
-            self.holds.lost(page, env.now());
+            self.holds.lost(page, true, env.now());
             self.counters.exclusive_left += 1;
         }
         let answer = ScMessage::Pages {

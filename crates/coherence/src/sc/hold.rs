@@ -49,6 +49,8 @@ struct Loss {
     at: u32,
     /// The slice in which it came back last.
     counted: u32,
+    /// This node could write it.
+    written: bool,
 }
 
 /// Whose turn it is: of two, the lesser one is first.
@@ -102,15 +104,20 @@ impl Holds {
     }
 
     /// A page leaves that threads of this node could use, or could write.
-    pub(super) fn lost(&mut self, page: Page, now: Duration) {
+    pub(super) fn lost(&mut self, page: Page, written: bool, now: Duration) {
         let loss = &mut self.losses[page.0 as usize % LOSSES];
         let counted = if loss.page == page.0 + 1 { loss.counted } else { 0 };
-        *loss = Loss { page: page.0 + 1, at: milliseconds(now), counted };
+        *loss = Loss { page: page.0 + 1, at: milliseconds(now), counted, written };
     }
 
     /// True in a slice in which many pages have come back.
     pub(super) fn collects(&self, now: Duration) -> bool {
         self.pages >= self.options.slice_pages && self.slice_end() > now
+    }
+
+    /// True if this node could write a page when it lost it.
+    pub(super) fn was_written(&self, page: Page) -> bool {
+        self.losses[page.0 as usize % LOSSES].written
     }
 
     pub(super) fn was_lost_lately(&self, page: Page, now: Duration) -> bool {

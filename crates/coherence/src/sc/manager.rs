@@ -119,7 +119,7 @@ impl Sc {
             }
             served += 1;
             if entry.state == ScState::Write {
-                self.holds.lost(page, env.now());
+                self.holds.lost(page, true, env.now());
                 self.pages.entry(page).state = ScState::Owner;
                 written.push(page);
             }

@@ -218,7 +218,7 @@ impl Sc {
             if !self.pages.entry(page).has(ASKED) {
                 return Outcome::Done;
             }
-            self.ask_around(page, write, env);
+            self.ask_around(page, env);
         }
         if entry.state == ScState::None && !self.waiting.iter().any(|(awaited, ..)| *awaited == page) {
             self.counters.awaited += 1;
@@ -259,7 +259,7 @@ impl Sc {
     }
 
     /// In a slice in which many pages have come back, asks for those around one, too: most of what this node has lost, it uses.
-    fn ask_around(&mut self, page: Page, write: bool, env: &mut dyn Env) {
+    fn ask_around(&mut self, page: Page, env: &mut dyn Env) {
         let now = env.now();
         if !self.holds.collects(now) || !self.holds.was_lost_lately(page, now) {
             return;
@@ -268,7 +268,7 @@ impl Sc {
         for page in span(first, AROUND.min(self.pages.layout().pages() - first.0)) {
             let entry = self.pages.get(page);
             if entry.state == ScState::None && !entry.has(ASKED) && self.holds.was_lost_lately(page, now) {
-                self.ask(page, 1, write, env);
+                self.ask(page, 1, self.holds.was_written(page), env);
             }
         }
     }
