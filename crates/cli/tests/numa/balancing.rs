@@ -19,7 +19,7 @@ fn stripes_are_counted_and_stay_while_the_balancing_looks_at_memory() {
         status=0
         while [ $status = 0 ] && [ $(looked_at) -lt $((before + 1000)) ]; do
             # Fails if a page is not found where it was asked for.
-            /tests/cost 32 >&2
+            /tests/placement_cost 32 >&2
             status=$?
         done
         echo $(($(looked_at) - before))

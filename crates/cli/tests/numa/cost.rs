@@ -6,7 +6,7 @@ use crate::guest::run;
 #[ignore = "measures"]
 fn stripes_cost_little_more_than_the_kernels_own() {
     // A quarter of it has room on the smallest node, wherever the kernel has put what it was started with.
-    let Some(ran) = run("/tests/cost 192") else { return };
+    let Some(ran) = run("/tests/placement_cost 192") else { return };
     let text = ran.succeeded();
     println!("{text}");
     let ratio = |stride: &str| {
