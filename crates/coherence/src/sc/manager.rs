@@ -234,8 +234,8 @@ impl Sc {
         let entry = self.pages.entry(page);
         entry.take(BUSY);
         // Every copy is gone, and nothing is on its way to anybody.
-        if request.write && entry.has(GIVE) && self.has_no_requests(page) {
-            self.give(page, 1, env);
+        if request.write && entry.has(GIVE) {
+            self.give_with_requests(page, env);
         }
     }
 }

@@ -227,7 +227,7 @@ impl Sc {
         Outcome::Wait
     }
 
-    fn ask(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) {
+    pub(super) fn ask(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) {
         self.give_first(first, most, env);
         let manager = self.manager(first);
         let me = self.pages.me();

@@ -3,11 +3,12 @@
 //! The node that manages a page by its address notes which other node is to do it (`GIVE`), and goes on until it can
 //! hand over what it knows: while nobody has touched the page, while the page is on this node alone, or when a writer has
 //! confirmed that it has the only copy. At other times something can be on its way to a node with a copy, and must not
-//! be overtaken by what the next manager sends. A node that asks a former manager is passed on.
+//! be overtaken by what the next manager sends; so the manager asks for the page itself, as a writer. A node that asks a former
+//! manager is passed on.
 
 use super::Sc;
 use super::message::ScMessage;
-use super::state::{GIVE, NOBODY, PINNED, Request};
+use super::state::{ASKED, GIVE, NOBODY, PINNED, Request};
 use crate::runs::{count_of, leading, runs, span};
 use crate::{Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
@@ -44,6 +45,7 @@ impl Sc {
     pub(super) fn place_pages(&mut self, first: Page, count: u32, home: Option<NodeId>, env: &mut dyn Env) {
         let me = self.pages.me();
         let mut given = Vec::new();
+        let mut recalled = Vec::new();
         let mut elsewhere: Vec<(NodeId, Page)> = Vec::new();
         for page in span(first, count) {
             let entry = self.pages.entry(page);
@@ -60,13 +62,18 @@ impl Sc {
             if entry.manager != me {
                 entry.set(GIVE);
                 // What nobody has touched is left until somebody does.
-                if entry.owner != NOBODY && self.can_give(page) {
-                    given.push(page);
+                if entry.owner != NOBODY {
+                    if self.can_give(page) { given.push(page) } else { recalled.push(page) }
                 }
             }
         }
         for (first, count) in runs(&given) {
             self.give(first, count, env);
+        }
+        for page in recalled {
+            if !self.pages.entry(page).has(ASKED) {
+                self.ask(page, 1, true, env);
+            }
         }
         for list in elsewhere.chunk_by(|(a, p), (b, q)| a == b && p.0 + 1 == q.0) {
             let (to, first) = list[0];
@@ -94,6 +101,19 @@ impl Sc {
         }
         let owner = (like.owner != NOBODY).then_some(like.owner);
         self.send(like.manager, &ScMessage::Manage { first, count, owner }, &[], env);
+    }
+
+    /// Hands a page over of which one node has the only copy, and which others may wait for: they are passed on.
+    pub(super) fn give_with_requests(&mut self, page: Page, env: &mut dyn Env) {
+        let waiting = std::mem::take(&mut self.pages.record(page).queue);
+        self.give(page, 1, env);
+        let (me, manager) = (self.pages.me(), self.pages.entry(page).manager);
+        for Request { requester, slice, write, asked: count, .. } in waiting {
+            if requester == me {
+                env.observe(Event::Asked, page, count, manager);
+            }
+            self.send(manager, &ScMessage::Request { first: page, count, write, requester, slice }, &[], env);
+        }
     }
 
     /// Somebody wants pages that another node is to manage: hands them over if that is possible now.
