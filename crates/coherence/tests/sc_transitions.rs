@@ -1,6 +1,6 @@
 //! Single messages to an `sc` machine.
 
-use gondwana_coherence::{Access, Outcome, Page, Sc, ScMessage, ScOptions, Violation};
+use gondwana_coherence::{Access, HomeRole, Outcome, Page, Sc, ScMessage, ScOptions, Violation};
 use gondwana_testbed::memory::encoded;
 use gondwana_testbed::scripted::{SIZE, Scripted};
 use gondwana_topology::NodeId;
@@ -61,4 +61,45 @@ fn more_acknowledgements_than_nodes_are_refused() {
         assert_eq!(take(&mut cluster, &forward, &[]), refused("Forward"));
         assert_eq!(cluster.memories[ME].access[0], Access::Write);
     }
+}
+
+/// Checks that page 0 is managed by node 2 only, and that node 1 reads what was written last.
+fn is_placed_on_node_2(cluster: &mut Scripted) {
+    let home = |cluster: &mut Scripted, node| cluster.call(node, |machine, _| machine.home_role(Page(0)));
+    assert_eq!(home(cluster, 2), HomeRole::Home);
+    for node in [0, 1, 3] {
+        assert_eq!(home(cluster, node), HomeRole::Elsewhere);
+    }
+    cluster.read(1, 0, 1);
+    assert_eq!(cluster.memories[1].read(3), 1, "what node 3 has written");
+}
+
+#[test]
+fn a_page_with_copies_has_the_home_that_a_policy_gives_it() {
+    let mut cluster = cluster();
+    cluster.write(3, 0, 1);
+    for reader in [0, 1, 2] {
+        cluster.read(reader, 0, 1);
+    }
+    cluster.place(1, 0, 1, 2);
+    cluster.finish();
+    is_placed_on_node_2(&mut cluster);
+}
+
+/// The former manager passes on what waited for it.
+#[test]
+fn nodes_that_wait_for_a_page_get_it_from_its_next_manager() {
+    let mut cluster = cluster();
+    cluster.write(3, 0, 1);
+    cluster.read(2, 0, 1);
+    cluster.place(0, 0, 1, 2);
+    for (node, access) in [(1, Access::Read), (2, Access::Write), (0, Access::Write)] {
+        assert_eq!(cluster.fault(node, 0, access, 0), Outcome::Wait);
+    }
+    cluster.finish();
+    let mut resumed: Vec<_> = cluster.resumed.iter().map(|waiter| waiter.0).collect();
+    resumed.sort_unstable();
+    resumed.dedup();
+    assert_eq!(resumed, [0, 1, 2, 3]);
+    is_placed_on_node_2(&mut cluster);
 }
