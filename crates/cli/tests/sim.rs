@@ -90,6 +90,43 @@ fn loads_stores_and_misses_are_those_of_the_source() {
     assert_eq!(causes[2..], [0, 0]);
 }
 
+/// A machine of the user's own, with a translation buffer and pages of the second cache that do not follow each other.
+#[test]
+fn translations_and_colours_are_those_of_the_file() {
+    let folder = Folder::new();
+    compile(&folder, "counts.c");
+    let machine = fs::read_to_string(root().join("machines/e6000-16.toml")).unwrap();
+    let page = 8192;
+    assert!(machine.contains("page_size = \"8KiB\""));
+    let simulate = |colouring: &str, entries: usize| {
+        let memory = format!("[memory]\ncolouring = \"{colouring}\"");
+        let text = machine.replace("[memory]", &memory);
+        let tlb = format!("[tlb]\nentries = {entries}\nways = {entries}\nmiss = 1000\n");
+        fs::write(folder.join("mine.toml"), format!("{text}{tlb}")).unwrap();
+        let (ran, statistics) = simulate(&folder, &["--machine", "mine.toml"], &["./program"]);
+        assert_eq!(ran.output, "5000050000\n");
+        statistics["counters"].clone()
+    };
+    let count = |counters: &Value, field: &str, index: usize| counters[field][index].as_u64().unwrap();
+    // Two arrays of 800,000 bytes, each gone through twice; the first time, it has not been there. A pass begins where the
+    // last one of the same array did, and of 98 or 99 pages, 64 entries that go in the order of their coming have none.
+    let small = simulate("virtual", 64);
+    let pages = u64::try_from(2 * 800_000_usize.div_ceil(page)).unwrap();
+    let (cold, replaced) = (count(&small, "tlb_misses", 0), count(&small, "tlb_misses", 1));
+    assert!((pages..=pages + 8).contains(&cold) && (pages..=pages + 8).contains(&replaced), "{small}");
+    assert_eq!(small["tlb_stalled"], Value::from((cold + replaced) * 1_000_000));
+    let large = simulate("virtual", 1024);
+    assert_eq!((count(&large, "tlb_misses", 0), count(&large, "tlb_misses", 1)), (cold, 0));
+    assert_eq!(large["l2_misses"], small["l2_misses"], "translations change no cache");
+    let random = simulate("random", 1024);
+    assert_eq!(random["l1_misses"], large["l1_misses"], "the first cache has virtual addresses");
+    assert_eq!(count(&random, "l2_misses", 0), count(&large, "l2_misses", 0));
+    assert!(
+        count(&random, "l2_misses", 1) < count(&large, "l2_misses", 1),
+        "some pages stay: {random} {large}"
+    );
+}
+
 #[test]
 fn threads_synchronise() {
     let folder = Folder::new();
