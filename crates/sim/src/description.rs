@@ -1,5 +1,6 @@
 //! Machines as files (TOML).
 
+use crate::directory::Hops;
 use crate::{MAX_NODES, MAX_PROCESSORS};
 use gondwana_rset::{MemoryPolicy, Registry};
 use gondwana_topology::{Bytes, DescriptionError, Machine};
@@ -138,6 +139,20 @@ pub struct ControllerPart {
     pub occupancy: u64,
     /// From the snoop result until a cache has supplied the line to the controller; `bus.cache_supply` if not given.
     pub intervention: Option<u64>,
+    /// By how many messages a line comes from a cache of a third node: 3, or 4 if by way of the home.
+    #[serde(default = "usual_hops")]
+    pub hops: u64,
+}
+
+fn usual_hops() -> u64 {
+    3
+}
+
+impl ControllerPart {
+    /// The way that `hops` stands for.
+    pub(crate) fn way(&self) -> Hops {
+        if self.hops == 4 { Hops::Four } else { Hops::Three }
+    }
 }
 
 /// How nodes are linked.
@@ -256,6 +271,9 @@ impl Description {
         time(controller.reply, &["controller", "reply"])?;
         time(controller.occupancy, &["controller", "occupancy"])?;
         time(controller.intervention.unwrap_or(0), &["controller", "intervention"])?;
+        require((3..=4).contains(&controller.hops), &["controller", "hops"], || {
+            format!("{}: a line comes from a third node by 3 messages, or by 4", controller.hops)
+        })?;
         time(network.latency, &["network", "latency"])?;
         range(network.latency, 1_000_000, &["network", "latency"])?;
         time(network.hop_latency, &["network", "hop_latency"])?;

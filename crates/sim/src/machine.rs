@@ -3,8 +3,8 @@
 use crate::cache::Cache;
 use crate::colour::Colours;
 use crate::counters::Counters;
-use crate::description::Description;
-use crate::directory::Node;
+use crate::description::{ControllerPart, Description};
+use crate::directory::{Hops, Node};
 use crate::l1::L1;
 use crate::lines::Lines;
 use crate::network::Network;
@@ -55,6 +55,7 @@ pub(crate) struct NodeParts {
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub(crate) times: Times,
+    pub(crate) hops: Hops,
     /// By processor.
     pub(crate) ports: Vec<Port>,
     /// None in a machine without translation buffers.
@@ -121,10 +122,12 @@ impl Machine {
         let network = description.network.as_ref().filter(|_| node_count > 1);
         let network = network.map(|part| Network::new(part, node_count));
         let times = Times::new(description);
+        let hops = description.controller.as_ref().map_or(Hops::Three, ControllerPart::way);
         let colours = (l2.size.0 / l2.ways / pages.0).max(1);
         let colours = Colours::new(description.memory.colouring, colours, node_count);
         Self {
             times,
+            hops,
             ports: vec![Port::new(first, step); count],
             tlbs: tlb.map_or_else(Vec::new, |tlb| vec![tlb; count]),
             l2: vec![Cache::new(l2.size.0, l2.line, l2.ways); count],
@@ -202,7 +205,7 @@ impl Times {
         let ns = |time: u64| time * NANOSECOND;
         let bus = &description.bus;
         let controller = description.controller.as_ref();
-        let part = |get: fn(&crate::ControllerPart) -> u64| ns(controller.map_or(0, get));
+        let part = |get: fn(&ControllerPart) -> u64| ns(controller.map_or(0, get));
         Self {
             l2: ns(description.l2.latency),
             bus: ns(bus.latency),

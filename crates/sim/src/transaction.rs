@@ -33,6 +33,8 @@ struct Transaction {
     supply: Supply,
     /// When the requester has all it waits for.
     done: Time,
+    /// When the home has worked on the answers that it has collected so far.
+    collected: Time,
     number: u32,
 }
 
@@ -68,14 +70,21 @@ impl Machine {
     ) -> Transaction {
         let home_node = self.lines.home(place);
         let entry = self.lines.get(place).entry;
-        let mut home = Home::new(home_node, entry);
+        let mut home = Home::new(home_node, entry, self.hops);
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.agents.clear();
         scratch.under_way.clear();
         let agent = |of: Node| Agent::new(of, home_node, entry.state(of));
         scratch.agents.push(agent(node));
-        let mut transaction =
-            Transaction { node, line, place, supply: Supply::RemoteMemory, done: at, number: 0 };
+        let mut transaction = Transaction {
+            node,
+            line,
+            place,
+            supply: Supply::RemoteMemory,
+            done: at,
+            collected: at,
+            number: 0,
+        };
         let start = self.pass_controller(node, at) + self.times.request;
         let message = scratch.agents[0].request(request);
         self.post(&mut scratch.under_way, &mut transaction, node, home_node, message, start);
@@ -158,6 +167,15 @@ impl Machine {
                 transaction.done = transaction.done.max(ready);
                 transaction.done
             }
+            Message::Return { .. } => {
+                // What the home's own node answers is there.
+                let ready = match envelope.from == to {
+                    true => arrival,
+                    false => self.pass_controller(to, arrival) + self.times.home,
+                };
+                transaction.collected = transaction.collected.max(ready);
+                transaction.collected
+            }
             Message::Complete => {
                 self.lines.get(place).blocked = arrival;
                 arrival
@@ -182,7 +200,9 @@ impl Machine {
         at: Time,
     ) {
         let contents = match message {
-            Message::Reply { data: true, .. } | Message::WriteBackData { .. } => self.l2_line,
+            Message::Reply { data: true, .. }
+            | Message::Return { data: true }
+            | Message::WriteBackData { .. } => self.l2_line,
             _ => 0,
         };
         let arrival = match &mut self.network {
@@ -196,7 +216,10 @@ impl Machine {
 
 /// True for what agents send to the home.
 fn is_for_home(message: Message) -> bool {
-    matches!(message, Message::Request(_) | Message::Complete | Message::WriteBackData { .. })
+    matches!(
+        message,
+        Message::Request(_) | Message::Return { .. } | Message::Complete | Message::WriteBackData { .. }
+    )
 }
 
 /// The message that arrives first.

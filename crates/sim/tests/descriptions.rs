@@ -3,7 +3,7 @@
 use gondwana_sim::{Description, shipped};
 
 /// What stands in the machine's file, something wrong instead, and the error.
-const LINES: [(&str, &str, &str); 15] = [
+const LINES: [(&str, &str, &str); 16] = [
     ("nodes = 2", "nodes = 10000", "nodes: 10000 nodes: a simulated machine has 1 to 64"),
     ("nodes = 2", "nodes = 0", "nodes: 0 nodes: a simulated machine has 1 to 64"),
     (
@@ -43,6 +43,11 @@ const LINES: [(&str, &str, &str); 15] = [
         "topology = \"direct\"",
         "topology = \"torus\"",
         "network.topology: unknown variant `torus`, expected one of `direct`, `ring`, `hypercube`, `switch`",
+    ),
+    (
+        "reply = 170",
+        "hops = 5\nreply = 170",
+        "controller.hops: 5: a line comes from a third node by 3 messages, or by 4",
     ),
     ("bandwidth = 800", "bandwidth = 0", "network.bandwidth: 0: from 1 to 10000000 is possible"),
     ("mhz = 167", "mhz = 1.5", "processor.mhz: invalid type: floating point `1.5`, expected u64"),

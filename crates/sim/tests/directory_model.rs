@@ -1,8 +1,8 @@
 //! Every order of messages between a home and the agents of two or three nodes, for all short sequences of reads, writes and
 //! evictions: there is one owner, a reader gets what was written last, directory and nodes agree once all is quiet, and
-//! every request comes to its end.
+//! every request comes to its end. With answers that go to the requester (three hops) and to the home (four).
 
-use gondwana_sim::directory::{Agent, Entry, Home, Message, Node, Request, State};
+use gondwana_sim::directory::{Agent, Entry, Home, Hops, Message, Node, Request, State};
 use stateright::{Checker, Model, Property};
 
 const HOME: Node = 0;
@@ -20,6 +20,8 @@ struct Envelope {
 struct System {
     home: Home,
     memory: u8,
+    /// What a home that collects answers has of the line's contents.
+    relayed: u8,
     agents: Vec<Agent>,
     /// What each node's caches have.
     values: Vec<u8>,
@@ -44,6 +46,7 @@ enum Step {
 }
 
 struct Lines {
+    hops: Hops,
     nodes: Node,
     requests: u8,
 }
@@ -58,7 +61,10 @@ impl System {
         let Envelope { from, to, message, value } = envelope;
         let mut out = vec![];
         let node = usize::from(to);
-        if matches!(message, Message::Request(_) | Message::Complete | Message::WriteBackData { .. }) {
+        if matches!(
+            message,
+            Message::Request(_) | Message::Return { .. } | Message::Complete | Message::WriteBackData { .. }
+        ) {
             if let Err(violation) = self.home.receive(from, message, &mut out) {
                 self.wrong = Some(violation.to_string());
             }
@@ -67,7 +73,12 @@ impl System {
                 self.values[usize::from(HOME)] = value;
                 self.agents[usize::from(HOME)].follow(self.home.entry().state(HOME));
             }
-            self.post(to, out, 0);
+            if message == (Message::Return { data: true }) {
+                self.relayed = value;
+            }
+            let replies = out.iter().any(|(_, message)| matches!(message, Message::Reply { .. }));
+            let value = if replies { std::mem::take(&mut self.relayed) } else { 0 };
+            self.post(to, out, value);
             return;
         }
         let before = self.values[node];
@@ -99,8 +110,9 @@ impl Model for Lines {
         let entry = Entry::of_home(HOME);
         let agents = (0..self.nodes).map(|node| Agent::new(node, HOME, entry.state(node))).collect();
         vec![System {
-            home: Home::new(HOME, entry),
+            home: Home::new(HOME, entry, self.hops),
             memory: 0,
+            relayed: 0,
             agents,
             values: vec![0; count],
             writes: vec![false; count],
@@ -205,8 +217,17 @@ impl Model for Lines {
             }),
             Property::sometimes("a third node supplies the line", |_, system: &System| {
                 system.under_way.iter().any(|e| {
-                    matches!(e.message, Message::Reply { data: true, .. }) && e.from != HOME && e.to != HOME
+                    let direct = matches!(e.message, Message::Reply { data: true, .. });
+                    let by_home = e.message == Message::Return { data: true };
+                    e.from != HOME && (direct && e.to != HOME || by_home)
                 })
+            }),
+            Property::always("only three hops lead from agent to agent", |lines: &Self, system: &System| {
+                lines.hops == Hops::Three
+                    || system
+                        .under_way
+                        .iter()
+                        .all(|e| !matches!(e.message, Message::Reply { .. }) || e.from == HOME)
             }),
             Property::sometimes("a writeback is canceled", |_, system: &System| {
                 system.under_way.iter().any(|e| e.message == Message::Cancel)
@@ -215,13 +236,14 @@ impl Model for Lines {
     }
 }
 
-fn check(nodes: Node, requests: u8) {
-    let checker = Lines { nodes, requests }.checker().threads(2).spawn_bfs().join();
+fn check(hops: Hops, nodes: Node, requests: u8) {
+    let checker = Lines { hops, nodes, requests }.checker().threads(2).spawn_bfs().join();
     for name in [
         "every message is allowed for, and reads return the last write",
         "one node writes, and then nobody else has the line",
         "nothing is under way only if all requests are complete",
         "directory and nodes agree when all is quiet",
+        "only three hops lead from agent to agent",
     ] {
         checker.assert_no_discovery(name);
     }
@@ -229,21 +251,27 @@ fn check(nodes: Node, requests: u8) {
         checker.assert_any_discovery("a third node supplies the line");
     }
     checker.assert_any_discovery("a writeback is canceled");
-    println!("{nodes} nodes, {requests} requests each: {} states", checker.unique_state_count());
+    println!(
+        "{hops:?} hops, {nodes} nodes, {requests} requests each: {} states",
+        checker.unique_state_count()
+    );
 }
 
 #[test]
 fn two_nodes() {
-    check(2, 5);
+    check(Hops::Three, 2, 5);
+    check(Hops::Four, 2, 5);
 }
 
 #[test]
 fn three_nodes() {
-    check(3, 2);
+    check(Hops::Three, 3, 2);
+    check(Hops::Four, 3, 2);
 }
 
 #[test]
 #[ignore = "a minute"]
 fn three_nodes_for_longer() {
-    check(3, 3);
+    check(Hops::Three, 3, 3);
+    check(Hops::Four, 3, 3);
 }

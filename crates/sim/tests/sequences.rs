@@ -296,3 +296,28 @@ fn colours() {
     // Of 39 others, more than two get the colour of page 0.
     assert_eq!(coloured("random", &(0..40).collect::<Vec<_>>()), LOCAL);
 }
+
+#[test]
+fn four_hops() {
+    let mut machine = Simulated::with("reply = 40_000", "reply = 40_000\n    hops = 4");
+    machine.read(0, 0);
+    assert_eq!(machine.read(2, 0), REMOTE, "the home's memory supplies: two hops");
+    // The answers go to the home, which works on them, and one more link.
+    let detour = 20_000 + 100_000;
+    assert_eq!(machine.write(4, 0), INVALIDATION + detour);
+    assert_eq!([0, 1, 2].map(|node| machine.0.node_state(0, node).unwrap()), [Invalid, Invalid, Modified]);
+    assert_eq!(machine.read(2, 0), THREE_HOP + detour);
+    assert_eq!([0, 1, 2].map(|node| machine.0.node_state(0, node).unwrap()), [Invalid, Shared, Owned]);
+    assert_eq!(machine.read(0, 0), REMOTE_CACHE + 20_000, "the home asks for itself");
+    let counters = machine.counters();
+    assert_eq!(counters.supplied[Supply::ThreeHop as usize], 1);
+    assert_eq!(counters.stalled[Supply::ThreeHop as usize], (THREE_HOP + detour) * NANOSECOND);
+    machine.write(0, 0);
+    assert_eq!(machine.read(2, 0), REMOTE_CACHE, "dirty in a cache of the home's node: two hops");
+    // A writeback is the same.
+    machine.write(2, 0);
+    machine.write(2, 128);
+    machine.write(2, 256);
+    assert_eq!(machine.counters().written_back, [0, 1]);
+    assert_eq!(machine.0.node_state(0, 0), Some(Modified));
+}

@@ -1,4 +1,4 @@
-use super::{Demand, Message, Node, Request, State, Violation};
+use super::{Answer, Demand, Message, Node, Request, State, Violation};
 
 /// A request that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,14 +62,17 @@ impl Agent {
     ) -> Result<bool, Violation> {
         let violation = |agent: &Self| Violation { to: "agent", state: format!("{agent:?}"), from, message };
         match (message, self.pending) {
-            (Message::Demand { demand, requester, replies }, _) => {
+            (Message::Demand { demand, answer }, _) => {
                 let owns = matches!(self.state, State::Owned | State::Modified);
                 if owns != (demand != Demand::Invalidate) {
                     return Err(violation(self));
                 }
                 let data = demand != Demand::Invalidate;
                 self.state = if demand == Demand::Supply { State::Owned } else { State::Invalid };
-                out.push((requester, Message::Reply { data, replies }));
+                out.push(match answer {
+                    Answer::Requester { requester, replies } => (requester, Message::Reply { data, replies }),
+                    Answer::Home => (self.home, Message::Return { data }),
+                });
                 return Ok(false);
             }
             (Message::Reply { replies, .. }, Some(mut pending)) if pending.request != Request::WriteBack => {

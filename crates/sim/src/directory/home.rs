@@ -1,4 +1,4 @@
-use super::{Demand, Message, Node, Request, State, Violation};
+use super::{Answer, Demand, Hops, Message, Node, Request, State, Violation};
 use crate::sharing::bits;
 use std::collections::VecDeque;
 
@@ -39,13 +39,17 @@ pub struct Home {
     current: Option<(Node, Request)>,
     /// Those that wait, in the order of arrival.
     waiting: VecDeque<(Node, Request)>,
+    hops: Hops,
+    /// Of four hops: answers that are still to come, and whether the line's contents have.
+    awaited: u8,
+    data: bool,
 }
 
 impl Home {
     /// The home in `node` of a line with this entry.
     #[must_use]
-    pub fn new(node: Node, entry: Entry) -> Self {
-        Self { node, entry, current: None, waiting: VecDeque::new() }
+    pub fn new(node: Node, entry: Entry, hops: Hops) -> Self {
+        Self { node, entry, current: None, waiting: VecDeque::new(), hops, awaited: 0, data: false }
     }
 
     /// What the directory has now.
@@ -79,6 +83,15 @@ impl Home {
                 self.waiting.push_back((from, request));
                 return Ok(());
             }
+            (Message::Return { data }, Some((requester, _))) if self.awaited > 0 => {
+                self.awaited -= 1;
+                self.data |= data;
+                if self.awaited == 0 {
+                    let data = std::mem::take(&mut self.data);
+                    out.push((requester, Message::Reply { data, replies: 1 }));
+                }
+                return Ok(());
+            }
             (Message::Complete, Some((requester, Request::Read))) if requester == from => {
                 self.entry.sharers |= 1 << from;
             }
@@ -108,6 +121,17 @@ impl Home {
         Ok(())
     }
 
+    /// Who gets so many answers.
+    fn answer(&mut self, requester: Node, replies: u8) -> Answer {
+        match self.hops {
+            Hops::Three => Answer::Requester { requester, replies },
+            Hops::Four => {
+                self.awaited = replies;
+                Answer::Home
+            }
+        }
+    }
+
     fn begin(&mut self, requester: Node, request: Request, out: &mut Vec<(Node, Message)>) {
         self.current = Some((requester, request));
         let Entry { owner, sharers } = self.entry;
@@ -115,8 +139,8 @@ impl Home {
             // It waited for a writeback that made the home's node the owner.
             Request::Read if owner == requester => out.push((requester, Message::Grant)),
             Request::Read => {
-                let demand = Message::Demand { demand: Demand::Supply, requester, replies: 1 };
-                out.push((owner, demand));
+                let answer = self.answer(requester, 1);
+                out.push((owner, Message::Demand { demand: Demand::Supply, answer }));
             }
             Request::Own => {
                 let others = sharers & !(1 << requester);
@@ -124,9 +148,10 @@ impl Home {
                     out.push((requester, Message::Grant));
                 }
                 let replies = u8::try_from(others.count_ones()).expect("a map has 64 bits");
+                let answer = self.answer(requester, replies);
                 for node in bits(others.into()) {
                     let demand = if node == owner { Demand::SupplyAndInvalidate } else { Demand::Invalidate };
-                    out.push((node, Message::Demand { demand, requester, replies }));
+                    out.push((node, Message::Demand { demand, answer }));
                 }
             }
             Request::WriteBack if owner == requester => out.push((requester, Message::Grant)),

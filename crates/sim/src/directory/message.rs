@@ -24,6 +24,20 @@ pub enum Demand {
     Invalidate,
 }
 
+/// To whom an agent answers a demand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Answer {
+    /// To the requester, which gets so many replies in all.
+    Requester {
+        /// Who that is.
+        requester: Node,
+        /// How many replies it gets.
+        replies: u8,
+    },
+    /// To the home, which collects the answers.
+    Home,
+}
+
 /// A message about one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Message {
@@ -33,12 +47,15 @@ pub enum Message {
     Demand {
         /// What the agent is to do.
         demand: Demand,
-        /// For whom.
-        requester: Node,
-        /// How many replies the requester gets in all.
-        replies: u8,
+        /// Who waits for it.
+        answer: Answer,
     },
-    /// Agent to requester (S_DATA, S_ACK).
+    /// Agent to home, which collects answers: done.
+    Return {
+        /// True if the line's contents are in it.
+        data: bool,
+    },
+    /// Agent, or home that has collected all answers, to requester (S_DATA, S_ACK).
     Reply {
         /// True if the line's contents are in it.
         data: bool,

@@ -14,7 +14,17 @@ mod message;
 
 pub use agent::Agent;
 pub use home::{Entry, Home};
-pub use message::{Demand, Message, Request};
+pub use message::{Answer, Demand, Message, Request};
+
+/// The way of a line from an owner to a requester that are neither of them the home.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Hops {
+    /// Requester, home, owner, requester: answers go to the requester (WildFire).
+    #[default]
+    Three,
+    /// Requester, home, owner, home, requester: the home collects the answers (NUMA-Q).
+    Four,
+}
 
 /// The number of a node.
 pub type Node = u8;
