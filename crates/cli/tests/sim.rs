@@ -159,6 +159,36 @@ fn a_table_is_printed_and_the_status_is_the_programs() {
     );
 }
 
+/// Each machine with each setting, as many lines as runs, with the statistics that each has alone.
+#[test]
+fn machines_and_settings_side_by_side() {
+    let folder = Folder::new();
+    compile(&folder, "counts.c");
+    let both = ["--machine", "numaq", "--machine", "wildfire-2x8"];
+    let sweep = ["--sweep", "l2.size=512KiB,1MiB", "--sweep", "memory.placement=local,striped"];
+    let (ran, runs) = simulate(&folder, &[&both[..], &sweep].concat(), &["./program"]);
+    assert_eq!(ran.output, "5000050000\n", "once");
+    assert!(ran.errors.contains("gondwana: 8 of 8 simulated: "), "{}", ran.errors);
+    let runs = runs.as_array().unwrap();
+    assert_eq!(runs.len(), 8);
+    assert_eq!(runs[0]["machine"], "numaq l2.size=512KiB memory.placement=local");
+    assert_eq!(runs[7]["machine"], "wildfire-2x8 l2.size=1MiB memory.placement=striped");
+    let (_, alone) = simulate(&folder, &["--machine", "numaq", "--placement", "striped"], &["./program"]);
+    assert_eq!(runs[1]["statistics"], alone);
+    assert_ne!(
+        runs[3]["statistics"]["counters"]["l2_misses"], alone["counters"]["l2_misses"],
+        "a larger cache"
+    );
+    let arguments = ["sim", "--machine", "numaq", "--sweep", "tlb.entries=x", "./program"];
+    let ran = run(&mut gondwana(&folder, &arguments), LIMIT);
+    assert_eq!(ran.status.unwrap().code(), Some(2));
+    assert!(ran.errors.starts_with("gondwana: numaq tlb.entries=x: "), "{}", ran.errors);
+    let ran = succeed(&mut gondwana(&folder, &[&["sim"], &both[..], &["./program"]].concat()));
+    let names: Vec<&str> =
+        ran.errors.lines().rev().take(2).map(|line| line.split("  ").next().unwrap()).collect();
+    assert_eq!(names, ["wildfire-2x8", "numaq"], "{}", ran.errors);
+}
+
 #[test]
 fn what_cannot_be_is_said_in_one_sentence() {
     let folder = Folder::new();

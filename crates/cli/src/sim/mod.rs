@@ -3,6 +3,7 @@
 mod compile;
 mod options;
 mod program;
+mod sweep;
 mod table;
 
 pub(crate) use compile::{CompileOptions, compile};
@@ -12,6 +13,7 @@ use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
 use gondwana_console::output::{self, Output, print};
 use gondwana_sim::Description;
+use program::Streams;
 use std::process::ExitCode;
 
 /// The library that programs are linked with.
@@ -25,13 +27,16 @@ pub(crate) fn sim(options: &SimOptions) -> Result<ExitCode, Failure> {
     if options.list {
         return print(&options::list());
     }
-    let text = options.machine_text()?;
-    let machine = Description::parse(&text).map_err(|error| options.wrong_machine(&error))?;
-    let topology = machine.topology();
-    options.check_threads(&topology)?;
     let file = options.json.as_deref().map(|path| Output::open("--json", path, Readers::Usual));
     let file = file.transpose()?;
-    let end = program::run(options, &text)?;
+    if options.is_sweep() {
+        return sweep::sweep(options, file);
+    }
+    let name = &options.machine[0];
+    let text = options.machine_text(name)?;
+    let machine = Description::parse(&text).map_err(|error| options.wrong_machine(name, &error))?;
+    options.check_threads(&machine.topology())?;
+    let end = program::run(options, &text, Streams::Inherited)?;
     let Some(statistics) = &end.statistics else {
         if !end.is_explained {
             output::tell(&format!(
@@ -39,11 +44,11 @@ pub(crate) fn sim(options: &SimOptions) -> Result<ExitCode, Failure> {
                 options.program[0].display()
             ));
         }
-        return Ok(end.status);
+        return Ok(end.status());
     };
     match file {
         Some(file) => file.write(&output::json(statistics))?,
         None => eprint!("{}", table::text(statistics)),
     }
-    Ok(end.status)
+    Ok(end.status())
 }

@@ -5,13 +5,18 @@ use gondwana_sim::{Description, shipped};
 use gondwana_topology::{DescriptionError, Machine};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Options of `gondwana sim`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SimOptions {
-    /// The machine: a name of --list, or a file (TOML)
+    /// The machine: a name of --list, or a file (TOML). Given several times, the program runs on each
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "list")]
-    pub machine: Option<String>,
+    pub machine: Vec<String>,
+    /// Run the program with each of these values of a field of the machine's file, side by side; given several times, with all
+    /// combinations. Such as l2.size=512KiB,1MiB or memory.placement=local,striped
+    #[arg(long, value_name = "FIELD=VALUE,VALUE")]
+    pub sweep: Vec<Setting>,
     /// Where pages are, instead of what the machine's file says: local, remote, striped, striped:PAGES or a set such as mem:0
     #[arg(long, value_name = "POLICY")]
     pub placement: Option<String>,
@@ -34,10 +39,35 @@ pub(crate) struct SimOptions {
     pub program: Vec<OsString>,
 }
 
+/// A field of a machine's file and the values that it takes by turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// Names with dots between them.
+    pub field: String,
+    /// One at least.
+    pub values: Vec<String>,
+}
+
+impl FromStr for Setting {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = "a field and its values are expected, such as l2.size=512KiB,1MiB";
+        let (field, values) = text.split_once('=').ok_or(wrong)?;
+        let values: Vec<String> = values.split(',').map(str::to_owned).collect();
+        let empty = field.split('.').any(str::is_empty) || values.iter().any(String::is_empty);
+        if empty { Err(wrong) } else { Ok(Self { field: field.to_owned(), values }) }
+    }
+}
+
 impl SimOptions {
-    /// The machine's description, with what the options change.
-    pub(super) fn machine_text(&self) -> Result<String, Failure> {
-        let name = self.machine.as_deref().unwrap_or_default();
+    /// True if there are several runs.
+    pub(super) fn is_sweep(&self) -> bool {
+        self.machine.len() > 1 || !self.sweep.is_empty()
+    }
+
+    /// The description of a machine, with what the options change.
+    pub(super) fn machine_text(&self, name: &str) -> Result<String, Failure> {
         let text = match shipped::find(name) {
             Some(text) => text.to_owned(),
             None => std::fs::read_to_string(name).map_err(|error| {
@@ -50,18 +80,18 @@ impl SimOptions {
         };
         let Some(placement) = &self.placement else { return Ok(text) };
         // Errors of the file are to have its lines.
-        let mut machine = Description::parse(&text).map_err(|error| self.wrong_machine(&error))?;
+        let mut machine = Description::parse(&text).map_err(|error| self.wrong_machine(name, &error))?;
         machine.memory.placement.clone_from(placement);
         Ok(toml::to_string(&machine).expect("a machine has a description"))
     }
 
     /// The error of a machine as one sentence.
-    pub(super) fn wrong_machine(&self, error: &DescriptionError) -> Failure {
+    pub(super) fn wrong_machine(&self, name: &str, error: &DescriptionError) -> Failure {
         let of_option =
             self.placement.as_ref().filter(|_| error.field.as_deref() == Some("memory.placement"));
         match of_option {
             Some(_) => Failure::usage(format!("--placement: {}", error.message)),
-            None => Failure::usage(format!("{}: {error}", self.machine.as_deref().unwrap_or_default())),
+            None => Failure::usage(format!("{name}: {error}")),
         }
     }
 

@@ -11,16 +11,41 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode, Stdio};
 
 /// How a program ended.
 pub(super) struct Ended {
-    /// As the program did.
-    pub status: ExitCode,
+    /// How the program did.
+    end: End,
     /// The library has said why it ended the program.
     pub is_explained: bool,
     /// None if it did not come to write them.
     pub statistics: Option<Statistics>,
+    /// What it has written, if that was kept.
+    pub output: Vec<u8>,
+    /// The same of its errors.
+    pub errors: Vec<u8>,
+}
+
+/// What the program reads and writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Streams {
+    /// What the command does.
+    Inherited,
+    /// It reads nothing, and what it writes is kept.
+    Kept,
+}
+
+impl Ended {
+    /// As the program did.
+    pub(super) fn status(&self) -> ExitCode {
+        exit_like(self.end)
+    }
+
+    /// True if the program says that all is well, and there are statistics.
+    pub(super) fn succeeded(&self) -> bool {
+        self.end == End::Exited(0) && self.statistics.is_some()
+    }
 }
 
 /// A memory file that the children of this process inherit.
@@ -32,7 +57,7 @@ pub(super) fn memory_file(name: &str, text: &str) -> Result<File, Failure> {
 }
 
 /// Runs the program to its end.
-pub(super) fn run(options: &SimOptions, machine: &str) -> Result<Ended, Failure> {
+pub(super) fn run(options: &SimOptions, machine: &str, streams: Streams) -> Result<Ended, Failure> {
     let path = program::locate(&options.program[0])?;
     let shown = options.program[0].display();
     let needed = LibraryFile::read(&path).map(|file| file.needed).unwrap_or_default();
@@ -49,18 +74,27 @@ pub(super) fn run(options: &SimOptions, machine: &str) -> Result<Ended, Failure>
     let mut file = memory_file("gondwana-sim", &settings.to_string())?;
     let mut command = Command::new(&path);
     command.args(&options.program[1..]).env("GONDWANA_SIM", file.as_raw_fd().to_string());
-    let status = command.status();
-    let status = status.map_err(|error| Failure::not_runnable(format!("{shown} cannot be run: {error}")))?;
+    if streams == Streams::Kept {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+    let ended = command.spawn().and_then(Child::wait_with_output);
+    let ended = ended.map_err(|error| Failure::not_runnable(format!("{shown} cannot be run: {error}")))?;
     let mut text = String::new();
     let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
     read.map_err(|error| Failure::system("reading the statistics", &error))?;
-    let end = match (status.code(), status.signal()) {
+    let end = match (ended.status.code(), ended.status.signal()) {
         (Some(code), _) => End::Exited(code),
         (None, signal) => End::Signalled(signal.unwrap_or_default()),
     };
     // A process that is killed still has the settings in the file, which are no statistics.
     let is_explained = end == End::Exited(i32::from(CANNOT));
-    Ok(Ended { status: exit_like(end), is_explained, statistics: serde_json::from_str(&text).ok() })
+    Ok(Ended {
+        end,
+        is_explained,
+        statistics: serde_json::from_str(&text).ok(),
+        output: ended.stdout,
+        errors: ended.stderr,
+    })
 }
 
 /// The status of the program; of a signal, the one by which shells report it, as the statistics are still to be printed.

@@ -69,6 +69,40 @@ pub(super) fn text(statistics: &Statistics) -> String {
     )
 }
 
+/// Several runs, one a line, ending with a line break. Times are compared with the first one's.
+pub(super) fn comparison(runs: &[(&str, Option<&Statistics>)]) -> String {
+    let titles = [
+        "",
+        "simulated, ms",
+        "of the first, %",
+        "accesses",
+        "misses, 1st",
+        "misses, 2nd",
+        "locality, %",
+        "translations",
+    ];
+    let first = runs.first().and_then(|(_, statistics)| *statistics).map_or(0, |statistics| statistics.time);
+    let mut lines = vec![titles.map(str::to_owned).to_vec()];
+    for (name, statistics) in runs {
+        let Some(Statistics { time, counters, .. }) = statistics else {
+            lines.push(row(name, ["no statistics".to_owned()].into_iter()));
+            continue;
+        };
+        let numbers = [
+            format!("{:.3}", *time as f64 / 1e9),
+            percent(*time as f64 / first.max(1) as f64),
+            grouped(counters.reads + counters.writes),
+            grouped(counters.l1_misses),
+            grouped(counters.misses()),
+            percent(counters.locality()),
+            grouped(counters.tlb_misses.iter().sum()),
+        ];
+        lines.push(row(name, numbers.into_iter()));
+    }
+    let sides: Vec<Side> = [Side::Left].into_iter().chain([Side::Right; 7]).collect();
+    columns(&sides, &lines)
+}
+
 fn heading(nodes: usize) -> Vec<String> {
     row("", (0..nodes).map(|node| format!("node {node}")).chain(["total".to_owned()]))
 }
@@ -84,6 +118,20 @@ fn percent(part: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_are_compared_with_the_first() {
+        let run = |time: Time, reads: u64| {
+            let counters = Counters { reads, ..Counters::default() };
+            Statistics { time, counters, ..Statistics::default() }
+        };
+        let (first, second) = (run(4_000_000_000, 1234), run(3_000_000_000, 1235));
+        let text = comparison(&[("a", Some(&first)), ("b", None), ("c", Some(&second))]);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[1], ["a", "4.000", "100.0", "1,234", "0", "0", "100.0", "0"]);
+        assert_eq!(lines[2], ["b", "no", "statistics"]);
+        assert_eq!(lines[3][..4], ["c", "3.000", "75.0", "1,235"]);
+    }
 
     #[test]
     fn rows_without_numbers_are_left_out() {
