@@ -318,8 +318,8 @@ pub trait Protocol: Send {
     }
     /// The home of `count` pages from `first` is to be `home`, and to stay there; with `None` it may be anywhere again.
     /// Takes effect at once for pages that no thread has touched, and for those that only this node has used if
-    /// `used` is false, which promises that nobody uses them now either. Others go to their home when that writes
-    /// them.
+    /// `used` is false, which promises that nobody uses them now either. Others follow as the protocol's
+    /// [`PlacedHomes`](crate::PlacedHomes) says.
     fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool, env: &mut dyn Env);
     /// Makes those nodes home that [`Protocol::place`] has decided on, of pages that nobody has touched and that this node
     /// answers for: when they are touched there, nobody need be asked.

@@ -39,7 +39,7 @@ impl Consistency {
 pub enum PlacedHomes {
     /// The home moves once the node that is to have it writes the page.
     MoveWithWriter,
-    /// The home moves once the page is on one node alone.
+    /// The home moves once the page is on one node alone; the present one sees to that.
     HandedOver,
     /// Homes do not move: [`Protocol::place`] has no effect.
     Fixed,

@@ -92,7 +92,7 @@ impl Machine {
             let Envelope { from, to, message, .. } = envelope;
             let left = self.handle(&mut transaction, home_node, &envelope);
             scratch.out.clear();
-            let result = if is_for_home(message) {
+            let result = if message.is_for_home() {
                 home.receive(from, message, &mut scratch.out)
             } else {
                 let at = scratch.agents.iter().position(|agent| agent.node() == to);
@@ -212,14 +212,6 @@ impl Machine {
         transaction.number += 1;
         under_way.push(Envelope { arrival, number: transaction.number, from, to, message });
     }
-}
-
-/// True for what agents send to the home.
-fn is_for_home(message: Message) -> bool {
-    matches!(
-        message,
-        Message::Request(_) | Message::Return { .. } | Message::Complete | Message::WriteBackData { .. }
-    )
 }
 
 /// The message that arrives first.

@@ -61,10 +61,7 @@ impl System {
         let Envelope { from, to, message, value } = envelope;
         let mut out = vec![];
         let node = usize::from(to);
-        if matches!(
-            message,
-            Message::Request(_) | Message::Return { .. } | Message::Complete | Message::WriteBackData { .. }
-        ) {
+        if message.is_for_home() {
             if let Err(violation) = self.home.receive(from, message, &mut out) {
                 self.wrong = Some(violation.to_string());
             }

@@ -6,11 +6,12 @@ use super::program::{self, Ended, Streams};
 use super::{SimOptions, table};
 use gondwana_console::failure::Failure;
 use gondwana_console::output::{self, Output, tell};
+use gondwana_locks::lock;
 use gondwana_sim::Description;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// One run.
@@ -123,7 +124,7 @@ fn run_all(options: &SimOptions, cases: &[Case]) -> Result<Vec<Ended>, Failure> 
             if end.is_ok() {
                 tell(&format!("{over} of {} simulated: {}", cases.len(), case.name));
             }
-            *results[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+            *lock(&results[at]) = Some(end);
         }
     };
     // A child ends with the thread that started it, which therefore waits for it.
@@ -133,9 +134,7 @@ fn run_all(options: &SimOptions, cases: &[Case]) -> Result<Vec<Ended>, Failure> 
             scope.spawn(work);
         }
     });
-    let results =
-        results.into_iter().filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
-    results.collect()
+    results.iter().filter_map(|result| lock(result).take()).collect()
 }
 
 #[cfg(test)]

@@ -62,8 +62,11 @@ impl Sc {
             if entry.manager != me {
                 entry.set(GIVE);
                 // What nobody has touched is left until somebody does.
-                if entry.owner != NOBODY {
-                    if self.can_give(page) { given.push(page) } else { recalled.push(page) }
+                let (owner, asked) = (entry.owner, entry.has(ASKED));
+                if owner != NOBODY && self.can_give(page) {
+                    given.push(page);
+                } else if owner != NOBODY && !asked {
+                    recalled.push(page);
                 }
             }
         }
@@ -71,9 +74,7 @@ impl Sc {
             self.give(first, count, env);
         }
         for page in recalled {
-            if !self.pages.entry(page).has(ASKED) {
-                self.ask(page, 1, true, env);
-            }
+            self.ask(page, 1, true, env);
         }
         for list in elsewhere.chunk_by(|(a, p), (b, q)| a == b && p.0 + 1 == q.0) {
             let (to, first) = list[0];

@@ -74,3 +74,11 @@ pub enum Message {
         keeps: bool,
     },
 }
+
+impl Message {
+    /// True for what agents send to the home.
+    #[must_use]
+    pub fn is_for_home(self) -> bool {
+        matches!(self, Self::Request(_) | Self::Return { .. } | Self::Complete | Self::WriteBackData { .. })
+    }
+}

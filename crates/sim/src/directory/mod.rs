@@ -17,10 +17,9 @@ pub use home::{Entry, Home};
 pub use message::{Answer, Demand, Message, Request};
 
 /// The way of a line from an owner to a requester that are neither of them the home.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hops {
     /// Requester, home, owner, requester: answers go to the requester (WildFire).
-    #[default]
     Three,
     /// Requester, home, owner, home, requester: the home collects the answers (NUMA-Q).
     Four,
