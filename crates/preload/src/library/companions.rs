@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 /// What the loader will load.
 #[derive(Default)]
 pub(super) struct Companions {
-    /// Libraries whose variables are shared, the wanted one first.
+    /// Libraries whose variables are shared.
     pub shared: Vec<(PathBuf, LibraryFile)>,
-    /// Libraries of the language runtimes, of which each node has its own; mostly each comes after those that it needs, so that the loader
-    /// loads one at a time.
+    /// Libraries of the language runtimes, of which each node has its own. Each comes after those that it needs, so that the loader loads
+    /// one at a time, whose place nothing else can take.
     pub runtime: Vec<PathBuf>,
 }
 
@@ -21,29 +21,34 @@ pub(super) struct Companions {
 /// A sentence for `dlerror`.
 pub(super) fn of(path: &Path) -> Result<Companions, String> {
     let mut found = Companions::default();
-    let mut folders = vec![];
-    let mut waiting = vec![path.to_owned()];
-    while let Some(path) = waiting.pop() {
-        if found.shared.iter().any(|(other, _)| *other == path) || found.runtime.contains(&path) {
-            continue;
+    found.add(path.to_owned(), &loader_folders(0), &mut vec![])?;
+    Ok(found)
+}
+
+impl Companions {
+    /// Adds a library behind those that it needs. `folders` are searched for these, and `visited` are known already.
+    fn add(&mut self, path: PathBuf, folders: &[PathBuf], visited: &mut Vec<PathBuf>) -> Result<(), String> {
+        if visited.contains(&path) {
+            return Ok(());
         }
+        visited.push(path.clone());
         let file = LibraryFile::read(&path).ok_or_else(|| format!("{}: no ELF library", path.display()))?;
         // Folders of a library count for what its libraries need, too.
-        folders.extend(file.folders.iter().cloned());
+        let folders = [&file.folders, folders].concat();
         for name in &file.needed {
             let name = CString::new(name.as_str()).unwrap_or_default();
-            if !search::is_everywhere(&name) {
-                let folders = [&folders[..], &loader_folders(0)].concat();
-                // Of what is not found here, the loader will tell.
-                waiting.extend(search::find(&folders, &name));
+            // Of what is not found here, the loader will tell.
+            if !search::is_everywhere(&name)
+                && let Some(needed) = search::find(&folders, &name)
+            {
+                self.add(needed, &folders, visited)?;
             }
         }
         if is_runtime_library(&path) {
-            found.runtime.push(path);
+            self.runtime.push(path);
         } else {
-            found.shared.push((path, file));
+            self.shared.push((path, file));
         }
+        Ok(())
     }
-    found.runtime.reverse();
-    Ok(found)
 }
