@@ -91,7 +91,7 @@ fn a_limit_on_addresses_is_kept_or_named() {
     let folder = program("assembles");
     let words = |nodes| ["-n", nodes, "--", "./assembles", "4"];
     // 16 nodes have 1 GiB for messages, as much for streams, and 1.5 GiB for what threads have of their own.
-    let ran = run(limited(&mut whole().run(&folder, &words("16")), libc::RLIMIT_AS, 6500 * MIB), LIMIT);
+    let ran = run(limited(&mut whole().run(&folder, &words("16")), libc::RLIMIT_AS, 5500 * MIB), LIMIT);
     assert_eq!((&*ran.output, &*ran.errors), ("10\n", ""));
     let ran = run(limited(&mut whole().run(&folder, &words("16")), libc::RLIMIT_AS, 4000 * MIB), LIMIT);
     is_refused(&ran, &["4000 MiB", "ulimit -v"]);

@@ -41,7 +41,7 @@ pub struct ThreadMemory {
 
 impl ThreadMemory {
     /// The least length of a node's part, in bytes.
-    pub const LEAST_PART: u64 = 48 << 20;
+    pub const LEAST_PART: u64 = 24 << 20;
 
     /// Bytes of a node's part in a run of this many nodes with a span of so many bytes.
     #[must_use]
