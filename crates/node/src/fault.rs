@@ -8,8 +8,7 @@
 use crate::monitor::Touch;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
-use gondwana_coherence::Consistency;
-use gondwana_coherence::{Access, HomeRole, Outcome, Page};
+use gondwana_coherence::{Access, Consistency, HomeRole, Outcome, Page};
 use gondwana_control::Awaited;
 use gondwana_page::whole_pages;
 use gondwana_prefetch::{Fault, Kind, Prediction, Prefetch};

@@ -43,8 +43,8 @@ struct Arrival {
 /// When a page left this node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Loss {
-    /// One more than the number of the page.
-    page: u32,
+    /// The page; `None` if nothing was lost yet.
+    page: Option<Page>,
     /// In milliseconds.
     at: u32,
     /// The slice in which it came back last.
@@ -106,8 +106,8 @@ impl Holds {
     /// A page leaves that threads of this node could use, or could write.
     pub(super) fn lost(&mut self, page: Page, written: bool, now: Duration) {
         let loss = &mut self.losses[page.0 as usize % LOSSES];
-        let counted = if loss.page == page.0 + 1 { loss.counted } else { 0 };
-        *loss = Loss { page: page.0 + 1, at: milliseconds(now), counted, written };
+        let counted = if loss.page == Some(page) { loss.counted } else { 0 };
+        *loss = Loss { page: Some(page), at: milliseconds(now), counted, written };
     }
 
     /// True in a slice in which many pages have come back.
@@ -122,7 +122,7 @@ impl Holds {
 
     pub(super) fn was_lost_lately(&self, page: Page, now: Duration) -> bool {
         let loss = self.losses[page.0 as usize % LOSSES];
-        loss.page == page.0 + 1 && milliseconds(now).wrapping_sub(loss.at) <= milliseconds(SOON)
+        loss.page == Some(page) && milliseconds(now).wrapping_sub(loss.at) <= milliseconds(SOON)
     }
 
     /// A page comes for threads that have waited for it since `asked`, perhaps for one that kept it.

@@ -30,7 +30,6 @@ pub(super) const BUSY: u8 = 4;
 pub(super) const GIVE: u8 = 8;
 /// At the manager: a policy decided that it is.
 pub(super) const PINNED: u8 = 16;
-
 /// What was asked for has waited for a node that kept it, or for another request.
 pub(super) const KEPT: u8 = 32;
 
