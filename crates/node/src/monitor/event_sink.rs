@@ -151,7 +151,9 @@ impl EventSink {
                 // What comes behind it comes along with it.
                 (came.thread, came.code) = (thread, touch.code as u64);
                 self.note(&Transaction { kind, address: touch.address as u64, ..came });
-                self.note_predicted(next..next + 1, &came, writer.filter(|_| !write));
+                // Another thread may have asked, which was to write another page.
+                let writer = writer.and(touch.writer).map(|code| code as u64);
+                self.note_predicted(next..next + 1, &came, writer);
                 next += 1;
             }
         }

@@ -135,6 +135,20 @@ fn what_is_read_and_asked_for_to_be_written_is_recorded_as_read_and_written() {
     sink.asked();
     assert_eq!(kinds(&mut sink), [Kind::ColdRead, Kind::Upgrade]);
     sink.resumed(WaitSlot(0));
+    // What another thread only reads came with what the first one will write.
+    touch(&mut sink, 15, Some(WRITER));
+    observe(&mut sink, Event::Asked, 15, 1, HOME);
+    observe(&mut sink, Event::Asked, 18, 1, HOME);
+    sink.asked();
+    let read_only = Touch { address: to_usize(address(18)), code: CODE, writer: None };
+    sink.touches(WaitSlot(1), Some(11), Page(18), Access::Read, read_only);
+    sink.asked();
+    arrive(&mut sink, HOME, 18, 1, PAGE_SIZE);
+    assert_eq!(kinds(&mut sink), [Kind::ColdRead]);
+    arrive(&mut sink, HOME, 15, 1, PAGE_SIZE);
+    assert_eq!(kinds(&mut sink), [Kind::ColdRead, Kind::Upgrade]);
+    sink.resumed(WaitSlot(0));
+    sink.resumed(WaitSlot(1));
     // The program's own writes are no reads.
     touch(&mut sink, 12, None);
     observe(&mut sink, Event::Asked, 12, 2, HOME);
