@@ -11,6 +11,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, PipeReader, Read};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How long anything may be left of a run that has failed.
@@ -169,6 +170,32 @@ fn a_crash_is_the_programs_own_and_says_where() {
             );
             assert!(ran.errors.lines().skip(1).all(|line| line.starts_with("    ")), "{}", ran.errors);
             assert_eq!(ran.status.unwrap().signal(), Some(libc::SIGABRT));
+        }
+    }
+}
+
+/// Natively all threads end then. The new program is not on the nodes, which the user is told.
+#[test]
+fn a_program_that_replaces_itself_ends_on_all_nodes() {
+    let folder = Folder::new();
+    folder.compile("replaces");
+    for who in ["0", "1", "2", "3"] {
+        let mut command = Command::new("./replaces");
+        let native = run(command.arg(who).current_dir(&*folder).env("PLACE", "here"), LIMIT);
+        let place = if who == "1" || who == "3" { "there" } else { "here" };
+        assert_eq!(native.output, format!("not replaced: No such file or directory\na b c d e in {place}\n"));
+        assert_eq!((native.status.unwrap().code(), &*native.errors), (Some(7), ""));
+        for fabric in FABRICS {
+            let options = ["-n", "3", "--fabric", fabric, "--", "./replaces", who];
+            let ran = run(whole().run(&folder, &options).env("PLACE", "here"), LIMIT);
+            assert_eq!(ran.output, native.output, "{fabric}, thread {who}: {}", ran.errors);
+            assert_eq!(ran.status, native.status, "{fabric}, thread {who}: {}", ran.errors);
+            assert!(
+                ran.errors.contains("has replaced itself by") && ran.errors.contains("sh (exec)"),
+                "{}",
+                ran.errors
+            );
+            assert_eq!(ran.errors.lines().count(), 1, "{}", ran.errors);
         }
     }
 }

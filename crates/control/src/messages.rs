@@ -38,6 +38,16 @@ pub enum Report {
         /// A sentence that names it.
         what: String,
     },
+    /// A thread is about to replace the program by another one (`exec`).
+    Replacing {
+        /// What that is called; empty if it has no name.
+        program: String,
+    },
+    /// That has failed: the program goes on.
+    NotReplaced,
+    /// From the agent or launcher that has started the process: nothing more will be reported by it, because it has ended or runs
+    /// another program.
+    Silent,
     /// From the agent or launcher that has started the process: the kernel has ended it for want of memory.
     Starved {
         /// A part of a sentence that says whose memory, and what to do.

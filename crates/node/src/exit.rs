@@ -89,6 +89,15 @@ impl Node {
         self.run_end.status.store(status, Ordering::Relaxed);
     }
 
+    /// Replaces this process by another program: if that succeeds, the launcher ends the other nodes. `replace` does it, and returns
+    /// if it fails.
+    pub fn replace<R>(&'static self, program: &str, replace: impl FnOnce() -> R) -> R {
+        self.report(&Report::Replacing { program: program.to_owned() });
+        let failed = replace();
+        self.report(&Report::NotReplaced);
+        failed
+    }
+
     /// Node 0, after the program's exit handlers: ends the other nodes.
     pub fn close_run(&'static self) {
         self.privately(move || {

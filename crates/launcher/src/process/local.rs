@@ -206,7 +206,10 @@ impl LocalNodes {
                     self.ready.extend(chunks(together).map(event));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Ok(None) | Err(_) => node.control = None,
+                Ok(None) | Err(_) => {
+                    node.control = None;
+                    self.ready.push_back(Event::Report(node.number, Report::Silent));
+                }
             }
         }
     }

@@ -10,6 +10,7 @@ mod buffers;
 mod calls;
 mod copied;
 pub(crate) mod descriptors;
+mod exec;
 mod memory_streams;
 mod paths;
 mod program;

@@ -1,82 +1,11 @@
 //! Starts other programs, with arguments from shared memory, and the limits that this program was started with.
 
-use super::descriptors::{believed, for_child, for_exec, is_here};
-use super::{Buffer, with_buffers};
+use super::descriptors::{believed, for_child};
+use super::exec::Strings;
 use crate::private_stack::on_private_stack;
 use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t};
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
-
-/// A list of strings that ends with a null.
-type Strings = *const *const c_char;
-
-/// Adds the strings of a list, and the list itself.
-unsafe fn add(buffers: &mut Vec<Buffer>, strings: Strings) {
-    let mut count = 0;
-    // SAFETY: as the caller of the wrapped function promises.
-    unsafe {
-        while !strings.is_null() && !(*strings.add(count)).is_null() {
-            buffers.push(Buffer::string(*strings.add(count)));
-            count += 1;
-        }
-    }
-    buffers.push(Buffer::read(strings, (count + 1) * size_of::<*const c_char>()));
-}
-
-/// The memory that the kernel reads to start a program.
-///
-/// # Safety
-/// A string or null, and lists of strings or nulls.
-unsafe fn described(path: *const c_char, lists: &[Strings]) -> Vec<Buffer> {
-    let mut buffers = vec![];
-    if !path.is_null() {
-        buffers.push(Buffer::string(path));
-    }
-    // SAFETY: as promised.
-    lists.iter().for_each(|&list| unsafe { add(&mut buffers, list) });
-    buffers
-}
-
-unsafe extern "C" {
-    static environ: Strings;
-}
-
-/// The list, or the program's own environment.
-fn or_own(environment: Option<Strings>) -> Strings {
-    // SAFETY: the C library's variable.
-    environment.unwrap_or(unsafe { environ })
-}
-
-/// Defines functions that replace the process: after the name, the descriptor that leads to the program.
-macro_rules! replacing {
-    ($(fn $name:ident$([$fd:ident])?($($argument:ident: $type:ty),*) = $path:expr, $arguments:expr, $environment:expr;)*) => {$(
-        /// # Safety
-        /// As the C library's function of this name.
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-            $(if !is_here($fd, stringify!($name)) {
-                return -1;
-            })?
-            // SAFETY: as the caller promises.
-            let buffers = unsafe { described($path, &[$arguments, or_own($environment)]) };
-            for_exec(|| with_buffers(&buffers, || {
-                // SAFETY: forwards the caller's arguments.
-                unsafe { crate::real!($name: fn($($type),*) -> c_int)($($argument),*) }
-            }))
-        }
-    )*};
-}
-
-replacing! {
-    fn execve(path: *const c_char, arguments: Strings, environment: Strings) = path, arguments, Some(environment);
-    fn execv(path: *const c_char, arguments: Strings) = path, arguments, None;
-    fn execvp(path: *const c_char, arguments: Strings) = path, arguments, None;
-    fn execvpe(path: *const c_char, arguments: Strings, environment: Strings) = path, arguments, Some(environment);
-    fn execveat[folder](folder: c_int, path: *const c_char, arguments: Strings, environment: Strings, flags: c_int)
-        = path, arguments, Some(environment);
-    fn fexecve[fd](fd: c_int, arguments: Strings, environment: Strings)
-        = std::ptr::null(), arguments, Some(environment);
-}
 
 /// Private copies of strings.
 struct Strung {

@@ -1,9 +1,10 @@
-//! Variadic functions that allocate or use a descriptor: they call the variants with a `va_list`.
+//! Variadic functions that allocate, use a descriptor or replace the program: they call variants with a `va_list`.
 
 use super::allocating::{
     __isoc23_vsscanf, __isoc23_vswscanf, __isoc99_vsscanf, __isoc99_vswscanf, __vasprintf_chk, vasprintf,
     vsscanf, vswscanf,
 };
+use super::exec::{vexecl, vexecle, vexeclp};
 use super::program::{__vdprintf_chk, vdprintf};
 use libc::c_int;
 use std::arch::naked_asm;
@@ -19,6 +20,7 @@ macro_rules! listing {
         pub(crate) unsafe extern "C" fn $name() -> c_int {
             naked_asm!(
                 "sub rsp, 0xd8",
+                "mov [rsp + 0x28], rsi",
                 "mov [rsp + 0x30], rdx",
                 "mov [rsp + 0x38], rcx",
                 "mov [rsp + 0x40], r8",
@@ -52,6 +54,9 @@ macro_rules! listing {
 }
 
 listing! {
+    execl => vexecl, 1, "rsi";
+    execlp => vexeclp, 1, "rsi";
+    execle => vexecle, 1, "rsi";
     dprintf => vdprintf, 2, "rdx";
     __dprintf_chk => __vdprintf_chk, 3, "rcx";
     asprintf => vasprintf, 2, "rdx";

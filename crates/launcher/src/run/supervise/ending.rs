@@ -17,18 +17,35 @@ const KILLED: Duration = Duration::from_secs(2);
 const KILLED_AFTER_SILENCE: Duration = Duration::from_millis(200);
 
 impl Supervisor<'_> {
-    /// Ends the other nodes while node 0 ends by itself: freeing much memory takes the system a while.
-    pub(super) fn release(&mut self, machine: &mut dyn Nodes) {
-        for (number, node) in (0..).zip(&mut self.nodes).skip(1).filter(|(_, node)| !node.ended) {
-            node.released = true;
-            machine.signal(number, libc::SIGKILL);
+    /// Ends the nodes other than `last`, which ends by itself: freeing much memory takes the system a while.
+    pub(super) fn release(&mut self, last: u16, machine: &mut dyn Nodes) {
+        for (number, node) in (0..).zip(&mut self.nodes) {
+            if number != last && !node.ended {
+                node.released = true;
+                machine.signal(number, libc::SIGKILL);
+            }
         }
+    }
+
+    /// A node will report nothing more. If another program has taken the place of this one, the other nodes end, as all threads
+    /// natively do.
+    pub(super) fn silent(&mut self, number: u16, machine: &mut dyn Nodes) {
+        let node = &self.nodes[usize::from(number)];
+        let Some(program) = node.replaced.clone().filter(|_| !node.ended && self.end.is_none()) else {
+            return;
+        };
+        self.release(number, machine);
+        let program = if program.is_empty() { "another one".to_owned() } else { program };
+        self.say(&format!(
+            "the program has replaced itself by {program} (exec), which runs natively: start that with gondwana run if it is to \
+             run on several nodes"
+        ));
     }
 
     /// A connection has broken. That ends the run, unless it is ending already. The death of a node is the better
     /// explanation, so the report of it is awaited, except from a silent computer.
     pub(super) fn lost(&mut self, by: u16, lost: u16, reason: &str) {
-        if self.end.is_some() || self.lost.is_some() || self.exiting() {
+        if self.end.is_some() || self.lost.is_some() || self.exiting() || self.replaced().is_some() {
             return;
         }
         self.lost = Some(format!("node {by} has lost its connection to node {lost}: {reason}"));
@@ -47,6 +64,12 @@ impl Supervisor<'_> {
         }
         if self.end.is_some() {
             return;
+        }
+        match self.replaced() {
+            Some(replaced) if replaced == number => return self.finish(end, machine),
+            // It has missed the one that was replaced.
+            Some(_) => return,
+            None => {}
         }
         let node = self.nodes[index].clone();
         match end {

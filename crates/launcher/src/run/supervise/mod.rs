@@ -103,7 +103,7 @@ impl Supervisor<'_> {
             Event::Signal { signal, .. }
                 if ENDING.contains(&signal)
                     && self.passed_on.contains(&signal)
-                    && machine.holds_back(0, signal) =>
+                    && machine.holds_back(self.replaced().unwrap_or(0), signal) =>
             {
                 self.finish(End::Signalled(signal), machine);
                 self.say(&format!("the program blocks {}: ended by force", signal_name(signal)));
@@ -112,7 +112,7 @@ impl Supervisor<'_> {
                 self.passed_on.push(signal);
                 // The terminal has sent it to node 0 too.
                 if !from_terminal {
-                    machine.signal(0, signal);
+                    machine.signal(self.replaced().unwrap_or(0), signal);
                 }
             }
         }
@@ -158,8 +158,14 @@ impl Supervisor<'_> {
                     self.say(&format!("node {number}: {more} more counters have reached their thresholds"));
                 }
             }
+            Report::Replacing { program } => {
+                node.replaced = Some(program);
+                (self.lost, self.deadline) = (None, None);
+            }
+            Report::NotReplaced => node.replaced = None,
+            Report::Silent => self.silent(number, machine),
             Report::Exit { .. } => node.exit = true,
-            Report::Closed if number == 0 => self.release(machine),
+            Report::Closed if number == 0 => self.release(0, machine),
             Report::Closed => {}
             Report::Bank(request) => {
                 let over = self.end.is_some() || self.exiting();

@@ -34,6 +34,8 @@ pub(crate) struct SupervisedNode {
     pub exit: bool,
     /// The supervisor ended it, because the program has ended.
     pub released: bool,
+    /// Another program is taking the place of this one (`exec`), with this name.
+    pub replaced: Option<String>,
     /// The user has been told that it is stopped.
     pub stopped: bool,
     pub crash: Option<Crash>,
@@ -112,6 +114,11 @@ impl<'a> Supervisor<'a> {
     /// True once a node has reported that the program is ending.
     pub(crate) fn exiting(&self) -> bool {
         self.nodes.iter().any(|node| node.exit)
+    }
+
+    /// The node whose process is another program by now, or is becoming one.
+    pub(crate) fn replaced(&self) -> Option<u16> {
+        (0..).zip(&self.nodes).find_map(|(number, node)| node.replaced.is_some().then_some(number))
     }
 
     /// Prints one line for the user.

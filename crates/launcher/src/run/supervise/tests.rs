@@ -118,6 +118,33 @@ fn nodes_that_nobody_needs_any_more_end_before_the_first_has_ended() {
 }
 
 #[test]
+fn a_program_that_is_replaced_ends_with_the_other_nodes_and_the_status_is_the_new_ones() {
+    let replacing = |program: &str| Event::Report(1, Report::Replacing { program: program.to_owned() });
+    let lost = |by| {
+        let lost = Report::Lost { node: 1, reason: "the end of the stream".to_owned(), silent: false };
+        Event::Report(by, lost)
+    };
+    let events = vec![
+        replacing("nothing"),
+        Event::Report(1, Report::NotReplaced),
+        lost(0),
+        replacing("sh"),
+        lost(2),
+        ended(2, i32::from(CANNOT)),
+        Event::Report(1, Report::Silent),
+        Event::Signal { signal: libc::SIGTERM, from_terminal: false },
+        Event::Ended(0, End::Signalled(libc::SIGKILL)),
+        ended(1, 0),
+    ];
+    let (end, said, sent) = follow(3, events);
+    assert_eq!((end, sent), (End::Exited(0), vec![(0, libc::SIGKILL), (1, libc::SIGTERM)]));
+    assert!(said.len() == 1 && said[0].contains("by sh (exec)"), "{said:?}");
+    // A node that ends says nothing more, either.
+    let events = vec![Event::Report(0, Report::Silent), ended(0, 3)];
+    assert_eq!(follow(2, events), (End::Exited(3), vec![], vec![]));
+}
+
+#[test]
 fn a_crash_names_node_thread_signal_and_address() {
     let crash =
         Report::Crash { thread: 5, signal: libc::SIGSEGV, address: 16, task: 0, what: "wild".to_owned() };
