@@ -56,7 +56,7 @@ mod wire;
 
 pub use allocation_caller::Caller;
 pub use announcements::Announcement;
-pub use gondwana_coherence::sync::{Claim, Construct, Initialised, Object};
+pub use gondwana_coherence::sync::{Claim, Construct, Initialised, Object, Part};
 pub use monitor::MonitoredConstruct;
 pub use native_stack::native_stack;
 pub use setup::Setup;

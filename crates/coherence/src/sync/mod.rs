@@ -81,7 +81,7 @@ pub use semaphore::SEM_VALUE_MAX;
 pub use server::Server;
 pub use table::{LockTable, Table};
 pub use tree::FAN_IN;
-pub use work_sharing::{Claim, Construct};
+pub use work_sharing::{Claim, Construct, Part};
 
 use serde::{Deserialize, Serialize};
 

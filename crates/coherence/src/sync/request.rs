@@ -171,7 +171,7 @@ pub enum Request {
         /// The key.
         key: u32,
     },
-    /// Iterations of a work-sharing construct; `Done` with the first of them (the same 64 bits).
+    /// Iterations of a work-sharing construct; `Done` with what [`Claim::range`] takes.
     Claim {
         /// The construct.
         construct: Construct,

@@ -61,7 +61,7 @@ impl Server {
             Request::KeyDelete { key } => Some(self.keys.delete(key)),
             Request::KeyDestructor { key } => Some(self.keys.destructor(key)),
             Request::Claim { construct, settled, claim } => {
-                Some(Ok(self.work_sharing.claim(construct, settled, claim).cast_signed()))
+                Some(Ok(self.work_sharing.claim(caller.node, construct, settled, claim)))
             }
             Request::AwaitTurn { construct, turn } => {
                 self.work_sharing.await_turn(construct, turn, caller, out);

@@ -3,12 +3,13 @@
 use crate::Node;
 use gondwana_coherence::sync::{Claim, Construct, Request};
 use gondwana_page::to_usize;
+use std::ops::Range;
 
 impl Node {
-    /// The first iteration of those that this node gets; all threads of the team are past the constructs up to `settled`.
-    pub fn claim_iterations(&'static self, construct: Construct, settled: u64, claim: Claim) -> u64 {
+    /// The iterations that this node gets; all threads of the team are past the constructs up to `settled`.
+    pub fn claim_iterations(&'static self, construct: Construct, settled: u64, claim: Claim) -> Range<u64> {
         let answer = self.request(to_usize(construct.team.0), Request::Claim { construct, settled, claim });
-        answer.map_or(claim.total, i64::cast_unsigned)
+        answer.map_or(claim.total..claim.total, |answer| claim.range(answer))
     }
 
     /// Waits for the turn of an iteration's ordered part.

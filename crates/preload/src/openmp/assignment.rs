@@ -2,7 +2,7 @@
 
 use super::kmpc::fork::{self, Call};
 use super::league::League;
-use super::schedule::{Kind, Loop, Schedule};
+use super::schedule::{Loop, Schedule};
 use super::share::Share;
 use super::team::{Controls, Shape, Team};
 use gondwana_page::to_usize;
@@ -47,13 +47,13 @@ impl Assignment {
             threads.into(),
             dynamic.into(),
             levels.into(),
-            schedule.kind as u64,
+            schedule.number().into(),
             schedule.chunk,
             i64::from(league.team).cast_unsigned(),
             i64::from(league.teams).cast_unsigned(),
             has_first.into(),
             share.ordered.into(),
-            share.schedule.kind as u64,
+            share.schedule.number().into(),
             share.schedule.chunk,
             share.work.start,
             share.work.end,
@@ -74,14 +74,13 @@ impl Assignment {
             crate::report::fatal("OpenMP: an assignment of another version");
         };
         let [team, threads, level, active, tasking, sequence, function, data, rest @ ..] = words;
-        let [next_threads, dynamic, levels, kind, chunk, league, leagues, has_first, rest @ ..] = rest;
-        let [ordered, first_kind, first_chunk, start, end, step, count] = rest;
+        let [next_threads, dynamic, levels, number, chunk, league, leagues, has_first, rest @ ..] = rest;
+        let [ordered, first_number, first_chunk, start, end, step, count] = rest;
         let small = |word: u64| u32::try_from(word).unwrap_or(u32::MAX);
         let signed = |word: u64| i32::try_from(word.cast_signed()).unwrap_or(0);
-        let schedule =
-            |kind: u64, chunk| Schedule { kind: Kind::of(small(kind)).unwrap_or(Kind::Static), chunk };
+        let schedule = |number, chunk| Schedule::of(small(number), chunk).unwrap_or_default();
         let work = Loop { start, end, step, count };
-        let share = Share::of_loop(work, schedule(first_kind, first_chunk), ordered != 0);
+        let share = Share::of_loop(work, schedule(first_number, first_chunk), ordered != 0);
         Self {
             team: team as *mut Team,
             shape: Shape {
@@ -97,7 +96,7 @@ impl Assignment {
                 threads: small(next_threads),
                 dynamic: dynamic != 0,
                 levels: small(levels),
-                schedule: schedule(kind, chunk),
+                schedule: schedule(number, chunk),
             },
             league: League { team: signed(league), teams: signed(leagues) },
             first: (has_first != 0).then_some(share),
@@ -118,6 +117,7 @@ impl Assignment {
 
 #[cfg(test)]
 mod tests {
+    use super::super::schedule::Kind;
     use super::*;
     use std::ptr::without_provenance_mut;
 
@@ -133,12 +133,12 @@ mod tests {
                 threads: 4,
                 dynamic: true,
                 levels: 5,
-                schedule: Schedule { kind: Kind::Guided, chunk: 6 },
+                schedule: Schedule { kind: Kind::Guided, chunk: 6, rising: true },
             },
             league: League { team: -1, teams: 8 },
             first: Some(Share::of_loop(
                 Loop::signed(10, -10, -3),
-                Schedule { kind: Kind::Auto, chunk: 9 },
+                Schedule { kind: Kind::Auto, chunk: 9, rising: false },
                 true,
             )),
             call: Some(Call::from_words(&std::array::from_fn(|index| index as u64))),

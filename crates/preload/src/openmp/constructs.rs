@@ -4,19 +4,17 @@ use super::common;
 use super::context;
 use super::loops::{self, From64};
 use super::reduction;
-use super::schedule::{Kind, Loop, Schedule};
+use super::schedule::{Loop, Schedule};
 use super::sections;
 use super::share::Share;
 use super::work_sharing;
 use libc::{c_long, c_uint, c_ulonglong, c_void};
 
-/// The schedule that gcc passes by number: 0 is the one that was set while the program runs; the sign says that the
-/// iterations of a thread are in order, as they always are.
+/// The schedule that gcc passes by number: 0 is the one that was set while the program runs.
 pub(super) fn schedule(number: c_long, chunk: u64) -> Schedule {
-    match Kind::of(u32::try_from(number & 0x7fff_ffff).unwrap_or(0)) {
-        Some(kind) => Schedule { kind, chunk },
-        None => context::get().controls.schedule,
-    }
+    // The lower half: gcc extends the bit for rising iterations.
+    let number = u32::try_from(number & 0xffff_ffff).unwrap_or(0);
+    Schedule::of(number, chunk).unwrap_or_else(|| context::get().controls.schedule)
 }
 
 /// The thread has entered a construct with reductions, with memory, or without them. The memory's size is where its address

@@ -188,7 +188,7 @@ macro_rules! beginning {
             depth: c_uint, counts: *const u64, chunk: $type, from: *mut $type, to: *mut $type,
         ) -> bool {
             #[allow(clippy::cast_sign_loss, clippy::unnecessary_cast, reason = "one of the types is signed")]
-            let schedule = Schedule { kind: Kind::$kind, chunk: chunk as u64 };
+            let schedule = Schedule { kind: Kind::$kind, chunk: chunk as u64, rising: true };
             // SAFETY: forwards what gcc passed.
             unsafe { begin(depth, counts, schedule, (from, to), (null_mut(), null_mut())) }
         })*

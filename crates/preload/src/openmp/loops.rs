@@ -41,26 +41,41 @@ impl From64 for c_ulonglong {
     }
 }
 
+/// Whether each thread gets its iterations in rising order.
+#[derive(Clone, Copy)]
+enum Order {
+    Rising,
+    Any,
+    /// As was set together with the schedule.
+    AsSet,
+}
+
 /// The schedule that a loop names.
-fn named(kind: Kind, chunk: u64) -> Schedule {
-    Schedule { kind, chunk }
+fn named(kind: Kind, chunk: u64, order: Order) -> Schedule {
+    Schedule { kind, chunk, rising: !matches!(order, Order::Any) }
 }
 
 /// The schedule that was set while the program runs.
-fn runtime() -> Schedule {
-    context::get().controls.schedule
+fn runtime(order: Order) -> Schedule {
+    let set = context::get().controls.schedule;
+    let rising = match order {
+        Order::Rising => true,
+        Order::Any => false,
+        Order::AsSet => set.rising,
+    };
+    Schedule { rising, ..set }
 }
 
 /// Defines the functions that start a loop over signed numbers, in the present team or with a new team.
 macro_rules! beginning {
-    ($($kind:ident: $start:ident $($ordered:ident)?, $parallel:ident $($old:ident)?;)*) => {$(
+    ($($kind:ident $order:ident: $start:ident $($ordered:ident)?, $parallel:ident $($old:ident)?;)*) => {$(
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $start(
             start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), false));
+            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned(), Order::$order), false));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -71,7 +86,7 @@ macro_rules! beginning {
         pub(crate) unsafe extern "C" fn $ordered(
             start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), true));
+            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned(), Order::$order), true));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         })?
@@ -83,7 +98,7 @@ macro_rules! beginning {
             function: Body, data: *mut c_void, threads: c_uint,
             start: c_long, end: c_long, step: c_long, chunk: c_long, _flags: c_uint,
         ) {
-            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), false);
+            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned(), Order::$order), false);
             // SAFETY: forwards the caller's function and argument.
             unsafe { region::run(function, data, threads, Some(work)) };
         }
@@ -95,33 +110,33 @@ macro_rules! beginning {
             function: Body, data: *mut c_void, threads: c_uint,
             start: c_long, end: c_long, step: c_long, chunk: c_long,
         ) {
-            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), false);
+            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned(), Order::$order), false);
             region::begin(function, data, threads, Some(work)).keep();
         })?
     )*};
 }
 
 beginning! {
-    Static: GOMP_loop_static_start GOMP_loop_ordered_static_start,
+    Static Rising: GOMP_loop_static_start GOMP_loop_ordered_static_start,
         GOMP_parallel_loop_static GOMP_parallel_loop_static_start;
-    Dynamic: GOMP_loop_dynamic_start GOMP_loop_ordered_dynamic_start,
+    Dynamic Rising: GOMP_loop_dynamic_start GOMP_loop_ordered_dynamic_start,
         GOMP_parallel_loop_dynamic GOMP_parallel_loop_dynamic_start;
-    Guided: GOMP_loop_guided_start GOMP_loop_ordered_guided_start,
+    Guided Rising: GOMP_loop_guided_start GOMP_loop_ordered_guided_start,
         GOMP_parallel_loop_guided GOMP_parallel_loop_guided_start;
-    Dynamic: GOMP_loop_nonmonotonic_dynamic_start, GOMP_parallel_loop_nonmonotonic_dynamic;
-    Guided: GOMP_loop_nonmonotonic_guided_start, GOMP_parallel_loop_nonmonotonic_guided;
+    Dynamic Any: GOMP_loop_nonmonotonic_dynamic_start, GOMP_parallel_loop_nonmonotonic_dynamic;
+    Guided Any: GOMP_loop_nonmonotonic_guided_start, GOMP_parallel_loop_nonmonotonic_guided;
 }
 
 /// Defines the functions that begin a loop whose schedule is set while the program runs.
 macro_rules! beginning_as_set {
-    ($($name:ident $ordered:literal;)*) => {$(
+    ($($name:ident $ordered:literal $order:ident;)*) => {$(
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(
             start: c_long, end: c_long, step: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), runtime(), $ordered));
+            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), runtime(Order::$order), $ordered));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -129,15 +144,15 @@ macro_rules! beginning_as_set {
 }
 
 beginning_as_set! {
-    GOMP_loop_runtime_start false;
-    GOMP_loop_nonmonotonic_runtime_start false;
-    GOMP_loop_maybe_nonmonotonic_runtime_start false;
-    GOMP_loop_ordered_runtime_start true;
+    GOMP_loop_runtime_start false Rising;
+    GOMP_loop_nonmonotonic_runtime_start false Any;
+    GOMP_loop_maybe_nonmonotonic_runtime_start false AsSet;
+    GOMP_loop_ordered_runtime_start true Rising;
 }
 
 /// Defines the functions that run such a loop with a new team.
 macro_rules! parallel_as_set {
-    ($($name:ident)*) => {$(
+    ($($name:ident $order:ident;)*) => {$(
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
@@ -145,7 +160,7 @@ macro_rules! parallel_as_set {
             function: Body, data: *mut c_void, threads: c_uint,
             start: c_long, end: c_long, step: c_long, _flags: c_uint,
         ) {
-            let work = Share::of_loop(Loop::signed(start, end, step), runtime(), false);
+            let work = Share::of_loop(Loop::signed(start, end, step), runtime(Order::$order), false);
             // SAFETY: forwards the caller's function and argument.
             unsafe { region::run(function, data, threads, Some(work)) };
         }
@@ -153,9 +168,9 @@ macro_rules! parallel_as_set {
 }
 
 parallel_as_set! {
-    GOMP_parallel_loop_runtime
-    GOMP_parallel_loop_nonmonotonic_runtime
-    GOMP_parallel_loop_maybe_nonmonotonic_runtime
+    GOMP_parallel_loop_runtime Rising;
+    GOMP_parallel_loop_nonmonotonic_runtime Any;
+    GOMP_parallel_loop_maybe_nonmonotonic_runtime AsSet;
 }
 
 /// # Safety
@@ -169,13 +184,13 @@ pub(super) unsafe extern "C" fn GOMP_parallel_loop_runtime_start(
     end: c_long,
     step: c_long,
 ) {
-    let work = Share::of_loop(Loop::signed(start, end, step), runtime(), false);
+    let work = Share::of_loop(Loop::signed(start, end, step), runtime(Order::Rising), false);
     region::begin(function, data, threads, Some(work)).keep();
 }
 
 /// Defines the functions that begin a loop over unsigned numbers.
 macro_rules! beginning_unsigned {
-    ($($kind:ident $ordered:literal $name:ident;)*) => {$(
+    ($($kind:ident $order:ident $ordered:literal $name:ident;)*) => {$(
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
@@ -184,7 +199,7 @@ macro_rules! beginning_unsigned {
             from: *mut c_ulonglong, to: *mut c_ulonglong,
         ) -> bool {
             let work = Loop::unsigned(up, start, end, step);
-            work_sharing::enter(Share::of_loop(work, named(Kind::$kind, chunk), $ordered));
+            work_sharing::enter(Share::of_loop(work, named(Kind::$kind, chunk, Order::$order), $ordered));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -192,19 +207,19 @@ macro_rules! beginning_unsigned {
 }
 
 beginning_unsigned! {
-    Static false GOMP_loop_ull_static_start;
-    Dynamic false GOMP_loop_ull_dynamic_start;
-    Guided false GOMP_loop_ull_guided_start;
-    Dynamic false GOMP_loop_ull_nonmonotonic_dynamic_start;
-    Guided false GOMP_loop_ull_nonmonotonic_guided_start;
-    Static true GOMP_loop_ull_ordered_static_start;
-    Dynamic true GOMP_loop_ull_ordered_dynamic_start;
-    Guided true GOMP_loop_ull_ordered_guided_start;
+    Static Rising false GOMP_loop_ull_static_start;
+    Dynamic Rising false GOMP_loop_ull_dynamic_start;
+    Guided Rising false GOMP_loop_ull_guided_start;
+    Dynamic Any false GOMP_loop_ull_nonmonotonic_dynamic_start;
+    Guided Any false GOMP_loop_ull_nonmonotonic_guided_start;
+    Static Rising true GOMP_loop_ull_ordered_static_start;
+    Dynamic Rising true GOMP_loop_ull_ordered_dynamic_start;
+    Guided Rising true GOMP_loop_ull_ordered_guided_start;
 }
 
 /// Defines the functions that start such a loop with `schedule(runtime)`.
 macro_rules! beginning_unsigned_as_set {
-    ($($name:ident $ordered:literal;)*) => {$(
+    ($($name:ident $ordered:literal $order:ident;)*) => {$(
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
@@ -212,7 +227,7 @@ macro_rules! beginning_unsigned_as_set {
             up: bool, start: c_ulonglong, end: c_ulonglong, step: c_ulonglong,
             from: *mut c_ulonglong, to: *mut c_ulonglong,
         ) -> bool {
-            work_sharing::enter(Share::of_loop(Loop::unsigned(up, start, end, step), runtime(), $ordered));
+            work_sharing::enter(Share::of_loop(Loop::unsigned(up, start, end, step), runtime(Order::$order), $ordered));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -220,10 +235,10 @@ macro_rules! beginning_unsigned_as_set {
 }
 
 beginning_unsigned_as_set! {
-    GOMP_loop_ull_runtime_start false;
-    GOMP_loop_ull_nonmonotonic_runtime_start false;
-    GOMP_loop_ull_maybe_nonmonotonic_runtime_start false;
-    GOMP_loop_ull_ordered_runtime_start true;
+    GOMP_loop_ull_runtime_start false Rising;
+    GOMP_loop_ull_nonmonotonic_runtime_start false Any;
+    GOMP_loop_ull_maybe_nonmonotonic_runtime_start false AsSet;
+    GOMP_loop_ull_ordered_runtime_start true Rising;
 }
 
 /// Defines the functions that get the next chunk: the loop knows its schedule.

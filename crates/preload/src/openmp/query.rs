@@ -70,7 +70,7 @@ exported! {
     fn omp_get_wtime, omp_get_wtime_() -> c_double = seconds(libc::clock_gettime);
     fn omp_get_wtick, omp_get_wtick_() -> c_double = seconds(libc::clock_getres);
     fn omp_set_schedule, omp_set_schedule_(kind: c_int, chunk: c_int) =
-        if let Some(schedule) = Schedule::of(kind.cast_unsigned(), i64::from(chunk)) {
+        if let Some(schedule) = Schedule::of(kind.cast_unsigned(), u64::try_from(chunk).unwrap_or(0)) {
             context::update(|context| context.controls.schedule = schedule);
         };
 }
@@ -109,7 +109,7 @@ pub(super) unsafe extern "C" fn omp_get_schedule(kind: *mut c_int, chunk: *mut c
     let Context { controls, .. } = context::get();
     // SAFETY: the caller passes places for the results.
     unsafe {
-        *kind = controls.schedule.kind as c_int;
+        *kind = controls.schedule.number().cast_signed();
         *chunk = int(controls.schedule.chunk);
     }
 }

@@ -12,11 +12,17 @@ pub(super) enum Kind {
     Auto = 4,
 }
 
-/// A kind, and the chunk size; 0 for the default.
+/// The bit of a schedule's number that says `monotonic`.
+const RISING: u32 = 1 << 31;
+
+/// How a loop is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Schedule {
     pub kind: Kind,
+    /// The chunk size; 0 for the default.
     pub chunk: u64,
+    /// Each thread gets iterations in rising order.
+    pub rising: bool,
 }
 
 impl Kind {
@@ -34,21 +40,30 @@ impl Kind {
 
 impl Default for Schedule {
     fn default() -> Self {
-        Self { kind: Kind::Dynamic, chunk: 1 }
+        Self { kind: Kind::Dynamic, chunk: 1, rising: false }
     }
 }
 
 impl Schedule {
-    /// A way by its number; bits that allow or forbid reordering do not matter.
-    pub(super) fn of(number: u32, chunk: i64) -> Option<Self> {
-        let kind = Kind::of(number & 0x7fff_ffff)?;
-        Some(Self { kind, chunk: u64::try_from(chunk).unwrap_or(0) })
+    /// A schedule by its number.
+    pub(super) fn of(number: u32, chunk: u64) -> Option<Self> {
+        Some(Self { kind: Kind::of(number & !RISING)?, chunk, rising: number & RISING != 0 })
+    }
+
+    /// The number that programs know it by.
+    pub(super) fn number(self) -> u32 {
+        self.kind as u32 | if self.rising { RISING } else { 0 }
+    }
+
+    /// True if the iterations are dealt out while the loop runs.
+    pub(super) fn is_dealt(self) -> bool {
+        matches!(self.kind, Kind::Dynamic | Kind::Guided)
     }
 
     /// Reads what `OMP_SCHEDULE` may hold, such as `guided,4`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.to_ascii_lowercase();
-        let text = text.split_once(':').map_or(text.as_str(), |(_, rest)| rest);
+        let (modifier, text) = text.split_once(':').unwrap_or(("", &text));
         let (name, chunk) = text.split_once(',').unwrap_or((text, ""));
         let kind = match name.trim() {
             "static" => Kind::Static,
@@ -59,12 +74,13 @@ impl Schedule {
         };
         let usual = if matches!(kind, Kind::Static | Kind::Auto) { 0 } else { 1 };
         let chunk = if chunk.is_empty() { usual } else { chunk.trim().parse().ok()? };
-        Some(Self { kind, chunk })
+        let schedule = Self { kind, chunk, rising: false };
+        Some(Self { rising: modifier.trim() == "monotonic" && schedule.is_dealt(), ..schedule })
     }
 }
 
 impl std::fmt::Display for Schedule {
-    /// As libgomp shows the setting: the chunk where it is not the usual one.
+    /// As libgomp shows the setting: what is not usual is shown.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (name, usual) = match self.kind {
             Kind::Static => ("STATIC", 0),
@@ -72,6 +88,9 @@ impl std::fmt::Display for Schedule {
             Kind::Guided => ("GUIDED", 1),
             Kind::Auto => ("AUTO", 0),
         };
+        if self.rising {
+            formatter.write_str("MONOTONIC:")?;
+        }
         match self.chunk {
             chunk if chunk == usual => formatter.write_str(name),
             chunk => write!(formatter, "{name},{chunk}"),
@@ -192,12 +211,18 @@ mod tests {
 
     #[test]
     fn schedules_are_read() {
-        assert_eq!(Schedule::parse("guided,4"), Some(Schedule { kind: Kind::Guided, chunk: 4 }));
-        assert_eq!(Schedule::parse("monotonic:STATIC"), Some(Schedule { kind: Kind::Static, chunk: 0 }));
+        let schedule = |kind, chunk, rising| Some(Schedule { kind, chunk, rising });
+        assert_eq!(Schedule::parse("guided,4"), schedule(Kind::Guided, 4, false));
+        assert_eq!(Schedule::parse("monotonic:STATIC"), schedule(Kind::Static, 0, false));
+        assert_eq!(Schedule::parse("Monotonic : dynamic"), schedule(Kind::Dynamic, 1, true));
+        assert_eq!(Schedule::parse("nonmonotonic:dynamic"), schedule(Kind::Dynamic, 1, false));
         assert_eq!(Schedule::parse("dynamic,x"), None);
         let shown = |text| Schedule::parse(text).map(|schedule| schedule.to_string());
         assert_eq!(shown("guided,4").as_deref(), Some("GUIDED,4"));
         assert_eq!(shown("dynamic").as_deref(), Some("DYNAMIC"));
-        assert_eq!(Schedule::of(0x8000_0002, 5), Some(Schedule { kind: Kind::Dynamic, chunk: 5 }));
+        assert_eq!(shown("monotonic:dynamic,4").as_deref(), Some("MONOTONIC:DYNAMIC,4"));
+        assert_eq!(Schedule::of(0x8000_0002, 5), schedule(Kind::Dynamic, 5, true));
+        assert_eq!(Schedule::of(0x8000_0002, 5).map(Schedule::number), Some(0x8000_0002));
+        assert_eq!(Schedule::of(5, 5), None);
     }
 }

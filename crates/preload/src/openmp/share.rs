@@ -21,12 +21,17 @@ impl Share {
     /// `count` sections, numbered from 1.
     pub(super) fn of_sections(count: u32) -> Self {
         let work = Loop::signed(1, i64::from(count) + 1, 1);
-        Self::of_loop(work, Schedule { kind: Kind::Dynamic, chunk: 1 }, false)
+        Self::of_loop(work, Schedule { kind: Kind::Dynamic, chunk: 1, rising: true }, false)
     }
 
     /// True if it is dealt out while it runs.
     pub(super) fn is_dealt(&self) -> bool {
-        matches!(self.schedule.kind, Kind::Dynamic | Kind::Guided)
+        self.schedule.is_dealt()
+    }
+
+    /// True if a thread may get iterations that come before those that it has got.
+    pub(super) fn is_reordered(&self) -> bool {
+        self.is_dealt() && !self.ordered && !self.schedule.rising
     }
 
     /// With its number.

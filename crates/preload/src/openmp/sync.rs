@@ -3,6 +3,7 @@
 
 use crate::exit::flush_before_unlock;
 use gondwana_node::{Announcement, Arrival, Caller, Claim, Construct, MutexKind, Node, Object};
+use std::ops::Range;
 
 /// Something in shared memory whose address names a lock, a condition or a barrier.
 #[repr(C)]
@@ -93,9 +94,9 @@ pub(super) fn construct<T>(team: *mut T, number: u64) -> Construct {
     Construct { team: Object(team as u64), number }
 }
 
-/// The first iteration of those that the claim gets; all threads of the team are past the constructs up to `settled`.
-pub(super) fn claim(construct: Construct, settled: u64, claim: Claim) -> u64 {
-    Node::current().map_or(claim.total, |node| node.claim_iterations(construct, settled, claim))
+/// The iterations that the claim gets; all threads of the team are past the constructs up to `settled`.
+pub(super) fn claim(construct: Construct, settled: u64, claim: Claim) -> Range<u64> {
+    Node::current().map_or(claim.total..claim.total, |node| node.claim_iterations(construct, settled, claim))
 }
 
 /// Waits for the turn of an iteration's ordered part.

@@ -8,6 +8,7 @@ use super::context::{self, Context};
 use super::schedule::{self, Kind};
 use super::share::Share;
 use super::sync;
+use gondwana_node::Part;
 use std::ops::Range;
 
 /// Enters the next construct.
@@ -54,17 +55,35 @@ fn claim(context: &Context, share: &Share) -> Option<Range<u64>> {
             let count = schedule::next(schedule.kind, work.count - start, schedule.chunk, threads);
             (count > 0).then_some(start..start + count)
         }
-        kind => claimed::next(&Chunks {
-            construct: sync::construct(context.team, share.number),
-            settled: context.settled,
-            total: work.count,
-            chunk: schedule.chunk.max(1),
-            parts: if kind == Kind::Guided { threads } else { u64::MAX },
-            threads,
-            ahead: kind == Kind::Dynamic && !share.ordered,
-            after: context.chunk.1,
-        }),
+        kind => claim_dealt(context, share, kind),
     }
+}
+
+/// The next iterations of a loop that is dealt out to several threads.
+fn claim_dealt(context: &Context, share: &Share, kind: Kind) -> Option<Range<u64>> {
+    let (count, chunk, threads) = (share.work.count, share.schedule.chunk.max(1), context.threads());
+    let in_order = Chunks {
+        construct: sync::construct(context.team, share.number),
+        settled: context.settled,
+        total: count,
+        chunk,
+        shares: if kind == Kind::Guided { threads.into() } else { u64::MAX },
+        threads: threads.into(),
+        ahead: kind == Kind::Dynamic && !share.ordered,
+        after: context.chunk.1,
+        part: None,
+    };
+    let total = count.div_ceil(chunk);
+    if !share.is_reordered() || total > Part::MOST {
+        return claimed::next(&in_order);
+    }
+    // Whole chunks are divided in parts.
+    let shares = if kind == Kind::Guided { 2 } else { u64::MAX };
+    let part = Some(Part { number: context.number, of: threads });
+    // Variables keep their values from the last iteration that a thread gets, so that nothing comes after the very last one.
+    let after = if context.chunk.1 == count { total } else { 0 };
+    let range = claimed::next(&Chunks { total, chunk: 1, shares, after, part, ..in_order })?;
+    Some(range.start * chunk..range.end.saturating_mul(chunk).min(count))
 }
 
 /// Passes the turn of ordered parts behind this thread's chunk.

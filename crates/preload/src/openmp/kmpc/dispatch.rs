@@ -1,7 +1,7 @@
 //! Loops whose iterations are dealt out while they run.
 
 use super::Place;
-use super::loops::{FromBits, MODIFIERS, signed, unsigned};
+use super::loops::{ANY_ORDER, FromBits, MODIFIERS, RISING, signed, unsigned};
 use crate::openmp::schedule::{Kind, Loop, Schedule};
 use crate::openmp::share::Share;
 use crate::openmp::work_sharing;
@@ -18,14 +18,18 @@ const TRAPEZOIDAL: c_int = 39;
 
 /// A schedule by its number in these compilers, and whether the loop has ordered parts.
 fn schedule(number: c_int, chunk: u64) -> (Schedule, bool) {
-    let number = number & !MODIFIERS;
+    // With neither of them, compilers for OpenMP before 5 let no thread get iterations out of order.
+    let (modifiers, number) = (number & MODIFIERS, number & !MODIFIERS);
     let is_ordered = (CHUNKED + ORDERED..=TRAPEZOIDAL + ORDERED).contains(&number);
-    let schedule = |kind, chunk| Schedule { kind, chunk };
+    let schedule = |kind, chunk| Schedule { kind, chunk, rising: modifiers != ANY_ORDER };
     let schedule = match if is_ordered { number - ORDERED } else { number } {
         CHUNKED => schedule(Kind::Static, chunk.max(1)),
         DYNAMIC => schedule(Kind::Dynamic, chunk),
         GUIDED | TRAPEZOIDAL => schedule(Kind::Guided, chunk),
-        RUNTIME => context::get().controls.schedule,
+        RUNTIME => {
+            let set = context::get().controls.schedule;
+            Schedule { rising: set.rising || modifiers == RISING, ..set }
+        }
         _ => schedule(Kind::Static, 0),
     };
     (schedule, is_ordered)
@@ -103,10 +107,14 @@ mod tests {
 
     #[test]
     fn schedules_are_known_by_their_numbers() {
-        let nonmonotonic = 1 << 30;
-        assert_eq!(schedule(35 | nonmonotonic, 7), (Schedule { kind: Kind::Dynamic, chunk: 7 }, false));
-        assert_eq!(schedule(66, 1), (Schedule { kind: Kind::Static, chunk: 0 }, true));
-        assert_eq!(schedule(65, 0), (Schedule { kind: Kind::Static, chunk: 1 }, true));
-        assert_eq!(schedule(68, 2), (Schedule { kind: Kind::Guided, chunk: 2 }, true));
+        let is = |number, wanted, kind, chunk, rising, is_ordered| {
+            assert_eq!(schedule(number, wanted), (Schedule { kind, chunk, rising }, is_ordered));
+        };
+        is(35 | ANY_ORDER, 7, Kind::Dynamic, 7, false, false);
+        is(35 | RISING, 7, Kind::Dynamic, 7, true, false);
+        is(35, 7, Kind::Dynamic, 7, true, false);
+        is(66, 1, Kind::Static, 0, true, true);
+        is(65, 0, Kind::Static, 1, true, true);
+        is(68, 2, Kind::Guided, 2, true, true);
     }
 }

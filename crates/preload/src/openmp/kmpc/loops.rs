@@ -11,8 +11,10 @@ pub(super) const CHUNKED: c_int = 33;
 /// The schedules of `distribute`, over the teams of a league: in chunks, and without.
 const DISTRIBUTED_CHUNKED: c_int = 91;
 const DISTRIBUTED: c_int = 92;
-/// Bits that allow or forbid reordering.
-pub(super) const MODIFIERS: c_int = 3 << 29;
+/// The bits that say `monotonic` and `nonmonotonic`.
+pub(super) const RISING: c_int = 1 << 29;
+pub(super) const ANY_ORDER: c_int = 1 << 30;
+pub(super) const MODIFIERS: c_int = RISING | ANY_ORDER;
 
 /// A part of a loop, as the bits of numbers: the first and the last value of the loop variable, and how far the thread's chunks are apart.
 pub(super) struct Part {
