@@ -168,6 +168,11 @@ fn named_task(Task { task, name, call, frames }: Task, symbols: &Symbols) -> Tas
     TaskStack { task, name, call: call.map(|call| shown::call(&call)).unwrap_or_default(), frames, failed }
 }
 
+/// What the program calls a function of the runtime: an exported one goes on in a function `whole` of its own, and may have ended.
+fn called(function: &str) -> &str {
+    function.strip_suffix("::whole").and_then(|path| path.rsplit("::").next()).unwrap_or(function)
+}
+
 fn named_frames(frames: &[Frame], symbols: &Symbols) -> Vec<StackFrame> {
     let mut named: Vec<StackFrame> = vec![];
     for (index, frame) in frames.iter().enumerate() {
@@ -175,7 +180,7 @@ fn named_frames(frames: &[Frame], symbols: &Symbols) -> Vec<StackFrame> {
         let interrupted = index > 0 && frame.exact;
         let library = symbols.library(address).unwrap_or_default();
         if library == RUNTIME {
-            let function = symbols.function(address).unwrap_or_default();
+            let function = called(&symbols.function(address).unwrap_or_default()).to_owned();
             // What the runtime calls of the C library is the runtime's.
             if !interrupted && named.iter().all(|frame| frame.runtime || frame.library.starts_with("libc.")) {
                 named.clear();
@@ -243,6 +248,12 @@ fn trim(frames: &mut Vec<StackFrame>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_exported_function_is_known_by_its_name() {
+        assert_eq!(called("gondwana::pthread::mutex::pthread_mutex_lock::whole"), "pthread_mutex_lock");
+        assert_eq!(called("pthread_join"), "pthread_join");
+    }
 
     #[test]
     fn frames_that_start_threads_are_left_out() {

@@ -61,36 +61,33 @@ fn deadline(clock: clockid_t, time: *const timespec) -> Result<Instant, i32> {
     Ok(Instant::now() + Duration::from_nanos(u64::try_from(left).unwrap_or(0)))
 }
 
-/// Calls a rarely used path out of line, so that the common path saves no registers.
-#[cold]
-#[inline(never)]
-pub(crate) fn rarely<R>(call: impl FnOnce() -> R) -> R {
-    call()
-}
-
 /// Defines an exported function: the code for a shared object; otherwise the C library's function is called. A
 /// function that returns 0 may have an `at_hand` fast path, which runs first without a check that the object is
 /// shared, and returns true if it has done everything.
 #[macro_export]
 macro_rules! shared_or_real {
-    (@call $whole:ident) => { $whole() };
-    (@call $whole:ident, $at_hand:expr) => {
-        if gondwana_node::Node::current().is_some_and($at_hand) { 0 } else { $crate::pthread::rarely($whole) }
-    };
     ($(fn $name:ident($object:ident: $object_type:ty $(, $argument:ident: $type:ty)* $(,)?) -> $result:ty
         = $(at_hand |$known:ident| $at_hand:expr, else)? |$node:ident| $body:expr;)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C-unwind" fn $name($object: $object_type $(, $argument: $type)*) -> $result {
-            let whole = move || match $crate::pthread::sharing($object) {
-                Some($node) => $body,
-                // SAFETY: forwards the caller's arguments.
-                None => unsafe {
-                    $crate::real!($name: fn($object_type $(, $type)*) -> $result)($object $(, $argument)*)
-                },
-            };
-            $crate::shared_or_real!(@call whole $(, |$known| $at_hand)?)
+            // Out of line, so that the path at hand saves no registers. Stacks show the name of the function around it.
+            #[cold]
+            #[inline(never)]
+            fn whole($object: $object_type $(, $argument: $type)*) -> $result {
+                match $crate::pthread::sharing($object) {
+                    Some($node) => $body,
+                    // SAFETY: forwards the caller's arguments.
+                    None => unsafe {
+                        $crate::real!($name: fn($object_type $(, $type)*) -> $result)($object $(, $argument)*)
+                    },
+                }
+            }
+            $(if gondwana_node::Node::current().is_some_and(|$known| $at_hand) {
+                return 0;
+            })?
+            whole($object $(, $argument)*)
         }
     )*};
 }
