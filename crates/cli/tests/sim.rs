@@ -189,6 +189,33 @@ fn machines_and_settings_side_by_side() {
     assert_eq!(names, ["wildfire-2x8", "numaq"], "{}", ran.errors);
 }
 
+/// With the far memory cache of the Aviion, a second reading of another node's memory stays in the node; the table says so.
+#[test]
+fn a_far_memory_cache_keeps_misses_in_the_node() {
+    let folder = Folder::new();
+    compile(&folder, "far.c");
+    let sweep = ["--machine", "aviion-3x4", "--threads", "round-robin", "--sweep", "far_cache.size=0,32MiB"];
+    let (ran, runs) = simulate(&folder, &sweep, &["./program"]);
+    assert_eq!(ran.output, "98304\n");
+    let counters = |run: usize| runs[run]["statistics"]["counters"].clone();
+    let [without, with] = [counters(0), counters(1)];
+    let is = |counts: &[&Value], expected: u64| {
+        let count: u64 = counts.iter().map(|count| count.as_u64().unwrap()).sum();
+        assert!((expected..expected + 200).contains(&count), "{count} instead of {expected}");
+    };
+    // Three times 32,768 lines of 32 bytes; of these, one of each block of 64 bytes comes from the other node, once.
+    is(&[&without["supplied"][2], &without["supplied"][3]], 3 * 32_768);
+    assert_eq!((&without["supplied"][5], &without["far_misses"][0]), (&0.into(), &0.into()));
+    is(&[&with["supplied"][2], &with["supplied"][3]], 16_384);
+    is(&[&with["supplied"][5]], 3 * 32_768 - 16_384);
+    is(&[&with["far_misses"][0]], 16_384);
+    let command = ["sim", "--machine", "aviion-3x4", "--threads", "round-robin", "./program"];
+    let ran = succeed(&mut gondwana(&folder, &command));
+    for row in ["from far memory cache", "misses of the far memory cache", "far memory cache in use, %"] {
+        assert!(ran.errors.contains(row), "{}", ran.errors);
+    }
+}
+
 #[test]
 fn what_cannot_be_is_said_in_one_sentence() {
     let folder = Folder::new();

@@ -177,7 +177,7 @@ impl Machine {
     /// A line that the processor has, but may not write.
     fn upgrade(&mut self, processor: usize, line: u64, place: Place, now: Time) -> Time {
         let node = self.node_of[processor];
-        let remote = self.lines.get(place).entry.state(node) != State::Modified;
+        let remote = self.lines.block(place).entry.state(node) != State::Modified;
         let (done, _) = self.own(processor, line, place, true, now);
         self.l2[processor].change(line, self.lines.colour(place), State::Modified);
         self.lines.get(place).owner = u8::try_from(processor).expect("machines are checked");
@@ -215,25 +215,41 @@ impl Machine {
             self.demote(owner, line, place);
             return (snooped + self.times.cache_supply, Supply::LocalCache);
         }
-        let home = self.lines.home(place);
-        if home == node && self.lines.get(place).entry.state(node) != State::Invalid {
+        if self.lines.home(place) == node && self.lines.block(place).entry.state(node) != State::Invalid {
             return (self.memory(node, line, snooped), Supply::LocalMemory);
         }
-        self.request(node, line, place, Request::Read, snooped)
+        if self.use_far(node, line, place) {
+            return (self.far_memory(node, snooped), Supply::FarCache);
+        }
+        self.count_far_miss(processor, place, false);
+        let answer = self.request(node, line, place, Request::Read, snooped);
+        self.fill_far(processor, line, place, answer.0);
+        answer
     }
 
     /// Makes the processor the only one with a line, which it has already or not.
     fn own(&mut self, processor: usize, line: u64, place: Place, has: bool, now: Time) -> (Time, Supply) {
         let node = self.node_of[processor];
         let snooped = self.snoop(node, now + self.times.l2);
-        let result = if self.lines.get(place).entry.state(node) == State::Modified {
+        let entry = self.lines.block(place).entry;
+        let result = if entry.state(node) == State::Modified {
             match self.supplier(node, place) {
                 _ if has => (snooped, Supply::LocalCache),
                 Some(_) => (snooped + self.times.cache_supply, Supply::LocalCache),
+                None if self.use_far(node, line, place) => (self.far_memory(node, snooped), Supply::FarCache),
                 None => (self.memory(node, line, snooped), Supply::LocalMemory),
             }
         } else {
-            self.request(node, line, place, Request::Own, snooped)
+            let had = self.use_far(node, line, place);
+            if !has {
+                self.count_far_miss(processor, place, had);
+            }
+            let answer = self.request(node, line, place, Request::Own, snooped);
+            // Its owner gets no contents, only the answers of those that shared it.
+            if entry.owner != node {
+                self.fill_far(processor, line, place, answer.0);
+            }
+            answer
         };
         let others = self.members[usize::from(node)] & !(1 << processor);
         self.invalidate(others, line, place);
@@ -249,15 +265,23 @@ impl Machine {
 
     /// Takes a line from those of these processors that have it.
     pub(crate) fn invalidate(&mut self, processors: u128, line: u64, place: Place) {
+        let losers = self.discard(processors, line, place);
+        for loser in bits(losers).map(usize::from) {
+            self.counters[loser].invalidated += 1;
+        }
+        self.sharing.take(&mut self.lines.get(place).losses, losers);
+    }
+
+    /// The same without a write as the reason. Returns those that had the line.
+    pub(crate) fn discard(&mut self, processors: u128, line: u64, place: Place) -> u128 {
         let losers = self.lines.get(place).holders & processors;
         if losers == 0 {
-            return;
+            return 0;
         }
         let mut words = 0;
         for loser in bits(losers).map(usize::from) {
             self.l2[loser].change(line, self.lines.colour(place), State::Invalid);
             words |= self.lose_l1(loser, line, false);
-            self.counters[loser].invalidated += 1;
         }
         let entry = self.lines.get(place);
         entry.holders &= !losers;
@@ -265,7 +289,7 @@ impl Machine {
             entry.owner = NOBODY;
         }
         self.sharing.write(entry.losses, words);
-        self.sharing.take(&mut entry.losses, losers);
+        losers
     }
 
     /// The first cache loses what it has of a line; returns the words that were written in it.
@@ -297,12 +321,17 @@ impl Machine {
         }
         entry.owner = NOBODY;
         let keeps = entry.holders & members != 0;
-        self.counters[processor].written_back[usize::from(home != node)] += 1;
         let snooped = self.snoop(node, at);
-        if home == node {
+        let to = if home == node {
             self.memory(node, line, snooped);
+            0
+        } else if self.use_far(node, line, place) {
+            self.far_memory(node, snooped);
+            2
         } else {
             self.write_back(node, line, place, keeps, snooped);
-        }
+            1
+        };
+        self.counters[processor].written_back[to] += 1;
     }
 }

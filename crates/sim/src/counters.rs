@@ -25,10 +25,12 @@ pub enum Supply {
     LocalCache,
     /// Memory of the line's home, another node.
     RemoteMemory,
-    /// A cache of another node, where requester, home and owner are two nodes.
+    /// A cache of another node, its far memory cache included, where requester, home and owner are two nodes.
     RemoteCache,
     /// A cache of a third node: requester, home and owner are three.
     ThreeHop,
+    /// The far memory cache of the processor's node.
+    FarCache,
 }
 
 /// Counts of one processor, or sums of several.
@@ -49,17 +51,23 @@ pub struct Counters {
     /// Accesses that missed the second cache as well, by cause in the order of [`Cause`].
     pub l2_misses: [u64; 4],
     /// The same misses by supply in the order of [`Supply`].
-    pub supplied: [u64; 5],
+    pub supplied: [u64; 6],
     /// Picoseconds for which the processor waited for them, by supply.
-    pub stalled: [Time; 5],
+    pub stalled: [Time; 6],
     /// Writes to lines that the processor had, but could not write.
     pub upgrades: u64,
     /// Of these, those for which other nodes had to be asked.
     pub remote_upgrades: u64,
     /// Picoseconds for which the processor waited for them.
     pub upgrade_stalled: Time,
-    /// Lines written back to the memory of the node, and of another node.
-    pub written_back: [u64; 2],
+    /// Misses of the second cache to other nodes' memory for which the node's far memory cache did not do: it did not
+    /// have the line, or had it while the node was not allowed to write it. Its hits are in `supplied`.
+    pub far_misses: [u64; 2],
+    /// Blocks for which the far memory cache had no room any more when the processor got another one: as the home has
+    /// them, and written back to the home.
+    pub far_evicted: [u64; 2],
+    /// Lines written back to the memory of the node, of another node, and to the far memory cache.
+    pub written_back: [u64; 3],
     /// Lines that the processor lost because another one wrote.
     pub invalidated: u64,
 }
@@ -74,7 +82,8 @@ impl Counters {
     /// Those that were supplied in the node, as a share of all; 1 if there were none.
     #[must_use]
     pub fn locality(&self) -> f64 {
-        let local = self.supplied[0] + self.supplied[1];
+        let local = [Supply::LocalMemory, Supply::LocalCache, Supply::FarCache];
+        let local: u64 = local.iter().map(|supply| self.supplied[*supply as usize]).sum();
         if self.misses() == 0 { 1.0 } else { local as f64 / self.misses() as f64 }
     }
 
@@ -94,6 +103,8 @@ impl Counters {
             (&mut self.l2_misses[..], &other.l2_misses[..]),
             (&mut self.supplied[..], &other.supplied[..]),
             (&mut self.stalled[..], &other.stalled[..]),
+            (&mut self.far_misses[..], &other.far_misses[..]),
+            (&mut self.far_evicted[..], &other.far_evicted[..]),
             (&mut self.written_back[..], &other.written_back[..]),
         ];
         for (sums, terms) in pairs {

@@ -32,6 +32,8 @@ pub struct Description {
     pub controller: Option<ControllerPart>,
     /// The network between nodes. A machine of one node has none.
     pub network: Option<NetworkPart>,
+    /// The far memory cache of each node, if there are some.
+    pub far_cache: Option<FarCachePart>,
 }
 
 /// A processor. It works in order and waits for each miss.
@@ -155,6 +157,23 @@ impl ControllerPart {
     }
 }
 
+/// A far memory cache, also called remote cache or node cache: has lines of other nodes' memory for all processors of its
+/// node, and all of them that the processors' caches have (inclusion).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FarCachePart {
+    /// Its capacity; 0 is as good as no far memory cache.
+    pub size: Bytes,
+    /// Bytes in a line of its own, a *block*: the unit in which nodes exchange memory.
+    pub line: u64,
+    /// Blocks in a set (associativity).
+    pub ways: u64,
+    /// From the snoop result until it has supplied a line.
+    pub latency: u64,
+    /// For how long it is busy with a line of the second caches.
+    pub occupancy: u64,
+}
+
 /// How nodes are linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -250,6 +269,9 @@ impl Description {
         if let Some(tlb) = &self.tlb {
             check_tlb(tlb)?;
         }
+        if let Some(far) = &self.far_cache {
+            check_far_cache(far, self.l2.line, self.memory.page_size.0)?;
+        }
         range(self.memory.banks, 1024, &["memory", "banks"])?;
         time(self.bus.latency, &["bus", "latency"])?;
         time(self.bus.occupancy, &["bus", "occupancy"])?;
@@ -344,18 +366,37 @@ fn check_cache(cache: &CachePart, fields: [&'static [&'static str]; 4]) -> Resul
     require(cache.line.is_power_of_two() && (8..=256).contains(&cache.line), line, || {
         format!("{} bytes: a line has a power of two of bytes, from 8 to 256", cache.line)
     })?;
-    require((1..=64).contains(&cache.ways), ways, || {
-        format!("{} ways: a set has 1 to 64 lines", cache.ways)
-    })?;
-    let sets = cache.size.0 / cache.line / cache.ways;
-    require(cache.size.0 <= 1 << 30, size, || "a cache has at most 1GiB".to_owned())?;
-    require(sets.is_power_of_two() && sets * cache.line * cache.ways == cache.size.0, size, || {
-        format!(
-            "{} in sets of {} lines of {} bytes: the number of sets must be a power of two",
-            cache.size, cache.ways, cache.line
-        )
-    })?;
+    check_sets(cache.size, cache.line, cache.ways, [size, ways])?;
     time(cache.latency, latency)
+}
+
+/// Sets of a cache; `line` has been checked.
+fn check_sets(size: Bytes, line: u64, ways: u64, fields: [&'static [&'static str]; 2]) -> Result<(), Wrong> {
+    require((1..=64).contains(&ways), fields[1], || format!("{ways} ways: a set has 1 to 64 lines"))?;
+    require(size.0 <= 1 << 30, fields[0], || "a cache has at most 1GiB".to_owned())?;
+    let sets = size.0 / line / ways;
+    require(sets.is_power_of_two() && sets * line * ways == size.0, fields[0], || {
+        format!("{size} in sets of {ways} lines of {line} bytes: the number of sets must be a power of two")
+    })
+}
+
+fn check_far_cache(far: &FarCachePart, least: u64, most: u64) -> Result<(), Wrong> {
+    require(
+        far.line.is_power_of_two() && (least..=most).contains(&far.line),
+        &["far_cache", "line"],
+        || {
+            format!(
+                "{} bytes: a line has a power of two of bytes, from those of the second cache's, {least}, to those of a \
+             page, {most}",
+                far.line
+            )
+        },
+    )?;
+    if far.size.0 > 0 || far.ways == 0 {
+        check_sets(far.size, far.line, far.ways, [&["far_cache", "size"], &["far_cache", "ways"]])?;
+    }
+    time(far.latency, &["far_cache", "latency"])?;
+    time(far.occupancy, &["far_cache", "occupancy"])
 }
 
 fn time(value: u64, field: &'static [&'static str]) -> Result<(), Wrong> {

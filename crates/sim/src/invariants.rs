@@ -10,7 +10,7 @@ impl Machine {
     /// # Errors
     /// What is wrong, in words: two owners, a cache with more rights than its node, a directory that misses a cache.
     pub fn check(&self) -> Result<(), String> {
-        for (number, home, line) in self.lines.all() {
+        for (number, home, line, entry) in self.lines.all() {
             let wrong = |what: &str| Err(format!("line {number:#x} with its home in node {home}: {what}"));
             let mut owners = vec![];
             for (processor, cache) in self.l2.iter().enumerate() {
@@ -23,10 +23,10 @@ impl Machine {
                 if matches!(state, State::Owned | State::Modified) {
                     owners.push(processor);
                 }
-                if state != State::Invalid && line.entry.state(node) == State::Invalid {
+                if state != State::Invalid && entry.state(node) == State::Invalid {
                     return wrong(&format!("processor {processor} has it, and node {node} has not"));
                 }
-                if state == State::Modified && line.entry.state(node) != State::Modified {
+                if state == State::Modified && entry.state(node) != State::Modified {
                     return wrong(&format!("processor {processor} may write it, and node {node} may not"));
                 }
                 if state == State::Modified && line.holders.count_ones() != 1 {
@@ -35,18 +35,54 @@ impl Machine {
             }
             match owners[..] {
                 [] if line.owner == NOBODY => {
-                    if line.entry.owner != home {
-                        return wrong(&format!("node {} owns it, and no cache there", line.entry.owner));
+                    if entry.owner != home && !self.is_far(number, entry.owner) {
+                        return wrong(&format!("node {} owns it, and no cache there", entry.owner));
                     }
                 }
-                [owner] if usize::from(line.owner) == owner && self.node_of[owner] == line.entry.owner => {}
-                _ => return wrong(&format!("owners {owners:?}, and the directory says {:?}", line.entry)),
+                [owner] if usize::from(line.owner) == owner && self.node_of[owner] == entry.owner => {}
+                _ => return wrong(&format!("owners {owners:?}, and the directory says {entry:?}")),
             }
-            if line.entry.sharers >> line.entry.owner & 1 == 0 {
+            if entry.sharers >> entry.owner & 1 == 0 {
                 return wrong("its owner is no sharer");
             }
         }
+        self.check_far()?;
         self.check_inclusion()
+    }
+
+    /// True if the far memory cache of a node has the block of a line.
+    fn is_far(&self, line: u64, node: Node) -> bool {
+        let colour = self.lines.colour_of(line).unwrap_or(0);
+        let far = self.nodes[usize::from(node)].far.as_ref();
+        far.is_some_and(|far| far.has(line >> self.block_shift, colour >> self.block_shift))
+    }
+
+    /// Far memory caches have what the processors' caches of their nodes have of other nodes' memory, and nothing of which
+    /// the directory does not know.
+    fn check_far(&self) -> Result<(), String> {
+        for (node, parts) in (0..).zip(&self.nodes) {
+            let Some(far) = &parts.far else { continue };
+            let mut lines = 0;
+            for (number, home, line, entry) in self.lines.all() {
+                let wrong =
+                    |what: &str| Err(format!("far memory cache of node {node}, line {number:#x}: {what}"));
+                if self.is_far(number, node) {
+                    lines += 1;
+                    if home == node {
+                        return wrong("it is of the node's own memory");
+                    }
+                    if entry.state(node) == State::Invalid {
+                        return wrong("the directory says that the node has not got it");
+                    }
+                } else if home != node && line.holders & self.members[usize::from(node)] != 0 {
+                    return wrong("a processor's cache has it, and the far memory cache has not");
+                }
+            }
+            if lines != far.count() << self.block_shift {
+                return Err(format!("the far memory cache of node {node} has blocks of no page"));
+            }
+        }
+        Ok(())
     }
 
     /// The second caches have all that the first ones have.
@@ -83,7 +119,7 @@ impl Machine {
     pub fn node_state(&self, address: u64, node: Node) -> Option<State> {
         let number = address >> self.line_shift;
         let mut lines = self.lines.all();
-        lines.find(|(line, ..)| *line == number).map(|(_, _, line)| line.entry.state(node))
+        lines.find(|(line, ..)| *line == number).map(|(.., entry)| entry.state(node))
     }
 
     /// What a processor's second cache may do with the line of an address.

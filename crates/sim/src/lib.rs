@@ -16,6 +16,7 @@ mod colour;
 mod counters;
 mod description;
 pub mod directory;
+mod far;
 mod invariants;
 mod l1;
 mod lines;
@@ -32,8 +33,8 @@ mod transaction;
 
 pub use counters::{Cause, Counters, Supply};
 pub use description::{
-    BusPart, CachePart, Colouring, ControllerPart, Description, MemoryPart, NetworkPart, ProcessorPart,
-    TlbPart, Topology,
+    BusPart, CachePart, Colouring, ControllerPart, Description, FarCachePart, MemoryPart, NetworkPart,
+    ProcessorPart, TlbPart, Topology,
 };
 pub use machine::{Kind, Machine};
 pub use network::Network;

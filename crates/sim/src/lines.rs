@@ -15,7 +15,7 @@ pub(crate) const NOBODY: u8 = u8::MAX;
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Line {
-    /// What the home's directory has.
+    /// What the home's directory has. The first line of a block has it for all of them: see [`Lines::block`].
     pub entry: Entry,
     /// The processors whose second cache has it.
     pub holders: u128,
@@ -23,7 +23,7 @@ pub(crate) struct Line {
     pub owner: u8,
     /// The processors that ever had it.
     pub had: u128,
-    /// The directory works on a request for it until then.
+    /// The directory works on a request for it until then; the first line of a block has it for all of them.
     pub blocked: Time,
     /// The processors that have lost it to a write.
     pub losses: Losses,
@@ -45,6 +45,8 @@ pub(crate) struct Lines {
     pages: Vec<Page>,
     /// Binary logarithm of the lines in a page.
     shift: u32,
+    /// One less than the lines in a block, the unit of the directory.
+    others: u32,
     colours: Colours,
     /// Pages that were used lately, by the last bits of their numbers: numbers and places.
     recent: Box<[(u64, u32); RECENT]>,
@@ -82,11 +84,12 @@ impl Hasher for Mix {
 }
 
 impl Lines {
-    pub(crate) fn new(lines_per_page: u64, colours: Colours) -> Self {
+    pub(crate) fn new(lines_per_page: u64, lines_per_block: u64, colours: Colours) -> Self {
         Self {
             index: HashMap::default(),
             pages: Vec::new(),
             shift: lines_per_page.trailing_zeros(),
+            others: u32::try_from(lines_per_block - 1).expect("blocks are checked"),
             colours,
             recent: Box::new([(u64::MAX, 0); RECENT]),
         }
@@ -128,6 +131,17 @@ impl Lines {
         &mut self.pages[place.page as usize].lines[place.line as usize]
     }
 
+    /// The first line of a line's block, which has what the directory knows of all of them.
+    pub(crate) fn block(&mut self, place: Place) -> &mut Line {
+        self.get(Place { line: place.line & !self.others, ..place })
+    }
+
+    /// All lines of a line's block with their places, that line first.
+    pub(crate) fn block_lines(&self, line: u64, place: Place) -> impl Iterator<Item = (u64, Place)> + use<> {
+        (0..=self.others)
+            .map(move |other| (line ^ u64::from(other), Place { line: place.line ^ other, ..place }))
+    }
+
     pub(crate) fn home(&self, place: Place) -> Node {
         self.pages[place.page as usize].home
     }
@@ -157,12 +171,15 @@ impl Lines {
         counts
     }
 
-    /// All lines of all pages with their numbers and homes.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (u64, Node, &Line)> + '_ {
+    /// All lines of all pages with their numbers and homes, and what the directory has of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u64, Node, &Line, Entry)> + '_ {
         self.index.iter().flat_map(|(number, page)| {
             let page = &self.pages[usize::try_from(*page).expect("an index")];
             let first = number << self.shift;
-            page.lines.iter().zip(first..).map(|(line, number)| (number, page.home, line))
+            let block = usize::try_from(self.others + 1).expect("an index");
+            page.lines.iter().enumerate().zip(first..).map(move |((index, line), number)| {
+                (number, page.home, line, page.lines[index / block * block].entry)
+            })
         })
     }
 }

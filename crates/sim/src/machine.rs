@@ -5,6 +5,7 @@ use crate::colour::Colours;
 use crate::counters::Counters;
 use crate::description::{ControllerPart, Description};
 use crate::directory::{Hops, Node};
+use crate::far::FarCache;
 use crate::l1::L1;
 use crate::lines::Lines;
 use crate::network::Network;
@@ -41,6 +42,8 @@ pub(crate) struct Times {
     pub reply: Time,
     pub controller_busy: Time,
     pub intervention: Time,
+    pub far: Time,
+    pub far_busy: Time,
 }
 
 /// One node's shared parts.
@@ -49,6 +52,7 @@ pub(crate) struct NodeParts {
     pub bus: Resource,
     pub banks: Vec<Resource>,
     pub controller: Resource,
+    pub far: Option<FarCache>,
 }
 
 /// A simulated machine.
@@ -74,7 +78,9 @@ pub struct Machine {
     /// Binary logarithms of the lines' bytes in both caches.
     pub(crate) l1_shift: u32,
     pub(crate) line_shift: u32,
-    pub(crate) l2_line: u64,
+    /// Bytes in a block, the unit of the directory, and the binary logarithm of the second caches' lines in it.
+    pub(crate) block_bytes: u64,
+    pub(crate) block_shift: u32,
     quantum: Time,
     cycle: Time,
 }
@@ -113,11 +119,14 @@ impl Machine {
         for (processor, node) in node_of.iter().enumerate() {
             members[usize::from(*node)] |= 1 << processor;
         }
+        let far = description.far_cache.as_ref().filter(|part| part.size.0 > 0 && node_count > 1);
+        let block_bytes = far.map_or(l2.line, |part| part.line);
         let banks = usize::try_from(description.memory.banks).expect("machines are checked");
         let node = NodeParts {
             bus: Resource::default(),
             banks: vec![Resource::default(); banks],
             controller: Resource::default(),
+            far: far.map(FarCache::new),
         };
         let network = description.network.as_ref().filter(|_| node_count > 1);
         let network = network.map(|part| Network::new(part, node_count));
@@ -135,13 +144,14 @@ impl Machine {
             node_of,
             members,
             nodes: vec![node; node_count],
-            lines: Lines::new(pages.0 / l2.line, colours),
+            lines: Lines::new(pages.0 / l2.line, block_bytes / l2.line, colours),
             placement,
             scratch: Scratch::default(),
             sharing: Sharing::default(),
             l1_shift: l1.line.trailing_zeros(),
             line_shift: l2.line.trailing_zeros(),
-            l2_line: l2.line,
+            block_bytes,
+            block_shift: (block_bytes / l2.line).trailing_zeros(),
             quantum: network.as_ref().map_or(times.bus, Network::least).max(step),
             network,
             cycle,
@@ -205,6 +215,7 @@ impl Times {
         let ns = |time: u64| time * NANOSECOND;
         let bus = &description.bus;
         let controller = description.controller.as_ref();
+        let far = description.far_cache.as_ref();
         let part = |get: fn(&ControllerPart) -> u64| ns(controller.map_or(0, get));
         Self {
             l2: ns(description.l2.latency),
@@ -219,6 +230,8 @@ impl Times {
             reply: part(|c| c.reply),
             controller_busy: part(|c| c.occupancy),
             intervention: ns(controller.and_then(|c| c.intervention).unwrap_or(bus.cache_supply)),
+            far: ns(far.map_or(0, |part| part.latency)),
+            far_busy: ns(far.map_or(0, |part| part.occupancy)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a run comes to.
 
 use crate::counters::Counters;
+use crate::far::FarCache;
 use crate::machine::Machine;
 use crate::{Description, Time};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub struct NodeStatistics {
     pub memory: Use,
     /// Its controller.
     pub controller: Use,
+    /// Its far memory cache.
+    pub far_cache: Use,
     /// Messages that it sent to other nodes.
     pub messages: u64,
     /// Bytes of these, with headers.
@@ -67,6 +70,7 @@ impl Machine {
                     uses: parts.banks.iter().map(|bank| bank.uses()).sum(),
                 },
                 controller: Use { busy: parts.controller.busy(), uses: parts.controller.uses() },
+                far_cache: parts.far.as_ref().map(FarCache::used).unwrap_or_default(),
                 messages,
                 message_bytes,
                 pages: pages[number],

@@ -69,7 +69,7 @@ impl Machine {
         at: Time,
     ) -> Transaction {
         let home_node = self.lines.home(place);
-        let entry = self.lines.get(place).entry;
+        let entry = self.lines.block(place).entry;
         let mut home = Home::new(home_node, entry, self.hops);
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.agents.clear();
@@ -117,7 +117,7 @@ impl Machine {
                 .all(|agent| { agent.node() == home_node || agent.state() == after.state(agent.node()) })
         );
         self.scratch = scratch;
-        self.lines.get(place).entry = after;
+        self.lines.block(place).entry = after;
         transaction
     }
 
@@ -134,31 +134,25 @@ impl Machine {
         match message {
             Message::Request(_) => {
                 // The home takes up a request when the last one for the line is complete.
-                let free = self.lines.get(place).blocked.max(arrival);
+                let free = self.lines.block(place).blocked.max(arrival);
                 self.pass_controller(to, free) + self.times.home
             }
             Message::Demand { demand, .. } => {
                 let begun = self.pass_controller(to, arrival) + self.times.slave;
-                let snooped = self.snoop(to, begun);
-                let owner = self.supplier(to, place);
-                if demand == Demand::Invalidate {
-                    // The answer leaves as soon as the bus has the request in its queue.
-                    self.invalidate(self.members[usize::from(to)], line, place);
-                    return begun;
+                // The line that was asked for goes first, and the others of its block keep buses and memory busy behind it.
+                let (supplied, owner) = self.obey(demand, to, home, line, place, begun);
+                for (line, place) in self.lines.block_lines(line, place).skip(1) {
+                    self.obey(demand, to, home, line, place, begun);
                 }
-                transaction.supply = match owner {
-                    None => Supply::RemoteMemory,
-                    Some(_) if to == home || home == transaction.node => Supply::RemoteCache,
-                    Some(_) => Supply::ThreeHop,
-                };
-                let supplied = match owner {
-                    None => self.memory(to, line, snooped),
-                    Some(_) => snooped + self.times.intervention,
-                };
-                match (demand, owner) {
-                    (Demand::Supply, Some(owner)) => self.demote(owner, line, place),
-                    (Demand::Supply, None) => {}
-                    _ => self.invalidate(self.members[usize::from(to)], line, place),
+                if demand != Demand::Supply {
+                    self.forget_far(to, line, place);
+                }
+                if demand != Demand::Invalidate {
+                    transaction.supply = match owner {
+                        None if to == home => Supply::RemoteMemory,
+                        _ if to == home || home == transaction.node => Supply::RemoteCache,
+                        _ => Supply::ThreeHop,
+                    };
                 }
                 supplied
             }
@@ -177,17 +171,47 @@ impl Machine {
                 transaction.collected
             }
             Message::Complete => {
-                self.lines.get(place).blocked = arrival;
+                self.lines.block(place).blocked = arrival;
                 arrival
             }
             Message::WriteBackData { .. } => {
                 let begun = self.pass_controller(to, arrival) + self.times.slave;
-                let snooped = self.snoop(to, begun);
-                self.memory(to, line, snooped);
-                self.lines.get(place).blocked = arrival;
+                for (line, _) in self.lines.block_lines(line, place) {
+                    let snooped = self.snoop(to, begun);
+                    self.memory(to, line, snooped);
+                }
+                self.lines.block(place).blocked = arrival;
                 arrival
             }
         }
+    }
+
+    /// Does what a demand wants of a node for one line of the block. Returns when the answer may leave, and the processor
+    /// whose cache had the line as its owner.
+    fn obey(
+        &mut self,
+        demand: Demand,
+        node: Node,
+        home: Node,
+        line: u64,
+        place: Place,
+        begun: Time,
+    ) -> (Time, Option<usize>) {
+        let snooped = self.snoop(node, begun);
+        let owner = self.supplier(node, place);
+        let supplied = match owner {
+            // The answer leaves as soon as the bus has the request in its queue.
+            _ if demand == Demand::Invalidate => begun,
+            Some(_) => snooped + self.times.intervention,
+            None if node == home => self.memory(node, line, snooped),
+            None => self.far_memory(node, snooped),
+        };
+        match (demand, owner) {
+            (Demand::Supply, Some(owner)) => self.demote(owner, line, place),
+            (Demand::Supply, None) => {}
+            _ => self.invalidate(self.members[usize::from(node)], line, place),
+        }
+        (supplied, owner)
     }
 
     fn post(
@@ -202,7 +226,7 @@ impl Machine {
         let contents = match message {
             Message::Reply { data: true, .. }
             | Message::Return { data: true }
-            | Message::WriteBackData { .. } => self.l2_line,
+            | Message::WriteBackData { .. } => self.block_bytes,
             _ => 0,
         };
         let arrival = match &mut self.network {

@@ -89,15 +89,46 @@ const TLBS: [(&str, &str); 6] = [
     ),
 ];
 
+/// The same of a far memory cache, on a machine with lines of 64 bytes in the second cache and pages of 8 KiB.
+const FAR_CACHES: [(&str, &str); 8] = [
+    (
+        "size = \"32MiB\"\nways = 0\nline = 64\nlatency = 1\noccupancy = 1",
+        "ways: 0 ways: a set has 1 to 64 lines",
+    ),
+    ("size = 0\nways = 0\nline = 64\nlatency = 1\noccupancy = 1", "ways: 0 ways: a set has 1 to 64 lines"),
+    (
+        "size = \"32MiB\"\nways = 4\nline = 16384\nlatency = 1\noccupancy = 1",
+        "line: 16384 bytes: a line has a power of two of bytes, from those of the second cache's, 64, to those of a page, 8192",
+    ),
+    (
+        "size = \"32MiB\"\nways = 4\nline = 32\nlatency = 1\noccupancy = 1",
+        "line: 32 bytes: a line has a power of two of bytes, from those of the second cache's, 64, to those of a page, 8192",
+    ),
+    (
+        "size = \"33MiB\"\nways = 4\nline = 64\nlatency = 1\noccupancy = 1",
+        "size: 33MiB in sets of 4 lines of 64 bytes: the number of sets must be a power of two",
+    ),
+    ("size = \"2GiB\"\nways = 4\nline = 64\nlatency = 1\noccupancy = 1", "size: a cache has at most 1GiB"),
+    (
+        "size = \"32MiB\"\nways = 4\nline = 64\nlatency = 2000000\noccupancy = 1",
+        "latency: 2000000 ns: a time is at most 1000000 ns",
+    ),
+    (
+        "size = \"32MiB\"\nways = 4\nline = 64\nlatency = 1\noccupancy = -1",
+        "occupancy: invalid value: integer `-1`, expected u64",
+    ),
+];
+
 #[test]
-fn errors_of_a_translation_buffer_name_line_and_field() {
+fn errors_of_optional_parts_name_line_and_field() {
     let text = shipped::find("wildfire-2x8").unwrap();
     let lines = text.lines().count();
-    for (fields, message) in TLBS {
+    let tlbs = TLBS.map(|case| ("tlb", case));
+    for (part, (fields, message)) in tlbs.into_iter().chain(FAR_CACHES.map(|case| ("far_cache", case))) {
         let field = message.split(':').next().unwrap();
         let line = fields.lines().position(|line| line.starts_with(field)).unwrap();
-        let error = Description::parse(&format!("{text}[tlb]\n{fields}\n")).unwrap_err().to_string();
-        assert_eq!(error, format!("line {}: tlb.{message}", lines + line + 2), "{fields}");
+        let error = Description::parse(&format!("{text}[{part}]\n{fields}\n")).unwrap_err().to_string();
+        assert_eq!(error, format!("line {}: {part}.{message}", lines + line + 2), "{fields}");
     }
 }
 

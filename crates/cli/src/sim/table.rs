@@ -8,7 +8,8 @@ const MOST: usize = 8;
 
 const TRANSLATIONS: [&str; 2] = ["cold", "replaced"];
 const CAUSES: [&str; 4] = ["cold", "replaced", "true sharing", "false sharing"];
-const SUPPLIES: [&str; 5] = ["local memory", "local cache", "remote memory", "remote cache", "third node"];
+const SUPPLIES: [&str; 6] =
+    ["local memory", "local cache", "remote memory", "remote cache", "third node", "far memory cache"];
 
 /// The table, ending with a line break.
 pub(super) fn text(statistics: &Statistics) -> String {
@@ -38,10 +39,15 @@ pub(super) fn text(statistics: &Statistics) -> String {
         count(&format!("  from {name}"), &move |c| c.supplied[index]);
         count("    mean latency, ns", &move |c| c.stalled[index] / c.supplied[index].max(1) / 1000);
     }
+    count("misses of the far memory cache", &|c| c.far_misses.iter().sum());
+    count("  of these, writes to lines that it has", &|c| c.far_misses[1]);
+    count("blocks that it had no room for", &|c| c.far_evicted.iter().sum());
+    count("  of these, written back", &|c| c.far_evicted[1]);
     count("upgrades", &|c| c.upgrades);
     count("  of these, of other nodes' lines", &|c| c.remote_upgrades);
-    count("lines written back", &|c| c.written_back[0] + c.written_back[1]);
+    count("lines written back", &|c| c.written_back.iter().sum());
     count("  to another node", &|c| c.written_back[1]);
+    count("  to the far memory cache", &|c| c.written_back[2]);
     count("lines lost to writes of others", &|c| c.invalidated);
     let all = nodes.iter().map(|node| &node.counters).chain([&statistics.counters]);
     lines.push(row("locality of misses, %", all.map(|c| percent(c.locality()))));
@@ -53,6 +59,9 @@ pub(super) fn text(statistics: &Statistics) -> String {
     of_nodes("bus in use, %", &|node| busy(node.bus.busy), String::new());
     if statistics.nodes.len() > 1 {
         of_nodes("controller in use, %", &|node| busy(node.controller.busy), String::new());
+        if statistics.nodes.iter().any(|node| node.far_cache.uses > 0) {
+            of_nodes("far memory cache in use, %", &|node| busy(node.far_cache.busy), String::new());
+        }
         of_nodes("messages sent", &|node| grouped(node.messages), sum(&|node| node.messages));
         of_nodes("bytes sent", &|node| grouped(node.message_bytes), sum(&|node| node.message_bytes));
         of_nodes("pages at home", &|node| grouped(node.pages), sum(&|node| node.pages));
