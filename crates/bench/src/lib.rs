@@ -17,6 +17,7 @@ mod programs;
 mod raw;
 mod report;
 mod samples;
+mod sim;
 
 use choice::choose;
 use figures::Figure;
@@ -67,6 +68,8 @@ enum Other {
     Monitor(monitor::MonitorOptions),
     /// Measure constructs of OpenMP beside the compiler's own runtime
     Openmp(openmp::OpenmpOptions),
+    /// Measure the simulator's speed beside native programs and valgrind's cachegrind
+    Sim(sim::SpeedOptions),
 }
 
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
@@ -76,6 +79,7 @@ pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
         Some(Other::Memory(options)) => return memory::memory(options),
         Some(Other::Monitor(options)) => return monitor::monitor(options),
         Some(Other::Openmp(options)) => return openmp::openmp(options),
+        Some(Other::Sim(options)) => return sim::sim(options),
         None => {}
     }
     let chosen = choose(figures::all(options.fabric), &options.only, |figure| figure.name)?;

@@ -2,6 +2,7 @@
 
 use super::interrupt::remove_when_interrupted;
 use gondwana_console::failure::Failure;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -87,9 +88,45 @@ impl Programs {
                 self.apps.display()
             )));
         }
-        let mut out = OsString::from("OUT=");
-        out.push(&self.folder);
-        succeed(Command::new("make").arg("-s").arg("-C").arg(&self.apps).arg(out).args(&targets))
+        self.make(&self.folder, None, &targets)
+    }
+
+    /// Compiles workloads for `gondwana sim`; [`Self::build`] has named the folder of their sources.
+    pub(crate) fn build_for_simulator(
+        &self,
+        workloads: impl Iterator<Item = &'static str>,
+    ) -> Result<(), Failure> {
+        let folder = self.simulated_folder();
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| Failure::system(&folder.display().to_string(), &error))?;
+        let targets: BTreeSet<PathBuf> = workloads.map(|name| self.simulated_path(name)).collect();
+        if targets.is_empty() {
+            return Ok(());
+        }
+        let mut compiler = OsString::from("CC=");
+        compiler.push(own_path()?);
+        compiler.push(" cc");
+        self.make(&folder, Some(compiler), &Vec::from_iter(targets))
+    }
+
+    /// Compiles a program of one file natively and for `gondwana sim`.
+    pub(crate) fn compile_both(&self, name: &str, source: &str) -> Result<(), Failure> {
+        let file = self.path(name).with_extension("c");
+        std::fs::write(&file, source)
+            .map_err(|error| Failure::system(&file.display().to_string(), &error))?;
+        let options = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-pthread", "-o"];
+        succeed(Command::new("gcc").args(options).arg(self.path(name)).arg(&file))?;
+        let mut simulated = Command::new(own_path()?);
+        succeed(simulated.arg("cc").args(options).arg(self.simulated_path(name)).arg(&file))
+    }
+
+    /// Has the workloads' Makefile make these files in a folder.
+    fn make(&self, out: &Path, compiler: Option<OsString>, targets: &[PathBuf]) -> Result<(), Failure> {
+        let mut folder = OsString::from("OUT=");
+        folder.push(out);
+        let mut command = Command::new("make");
+        command.arg("-s").arg("-C").arg(&self.apps).arg(folder).args(compiler);
+        succeed(command.args(targets))
     }
 
     /// The command that runs a program: a workload, or one that comes with the command.
@@ -137,6 +174,15 @@ impl Programs {
         self.folder.join(name)
     }
 
+    /// The same, built for `gondwana sim`.
+    pub(crate) fn simulated_path(&self, name: &str) -> PathBuf {
+        self.simulated_folder().join(name)
+    }
+
+    fn simulated_folder(&self) -> PathBuf {
+        self.folder.join("simulated")
+    }
+
     /// The arguments that a workload needs besides its sizes: those that read a file look for it near themselves, which
     /// is the wrong place here.
     fn extra_arguments(&self, name: &str) -> Vec<PathBuf> {
@@ -152,6 +198,11 @@ impl Drop for Programs {
         // Nothing can be done about what cannot be removed.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// This command, which compiles for the simulator, too.
+fn own_path() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| Failure::system("finding this command", &error))
 }
 
 fn succeed(command: &mut Command) -> Result<(), Failure> {
