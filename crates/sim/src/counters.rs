@@ -73,6 +73,24 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Accesses that hit the first cache.
+    #[must_use]
+    pub fn l1_hits(&self) -> u64 {
+        (self.reads + self.writes).saturating_sub(self.outside + self.l1_misses)
+    }
+
+    /// Accesses that missed the first cache, and for which the second one had what they take.
+    #[must_use]
+    pub fn l2_hits(&self) -> u64 {
+        self.l1_misses.saturating_sub(self.misses() + self.upgrades)
+    }
+
+    /// Picoseconds for which processors waited for lines, the right to write them, and translations.
+    #[must_use]
+    pub fn waited(&self) -> Time {
+        self.stalled.iter().sum::<Time>() + self.upgrade_stalled + self.tlb_stalled
+    }
+
     /// Misses of the second cache.
     #[must_use]
     pub fn misses(&self) -> u64 {

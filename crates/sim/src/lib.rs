@@ -40,7 +40,7 @@ pub use machine::{Kind, Machine};
 pub use network::Network;
 pub use port::Port;
 pub use schedule::{Next, Schedule, ThreadId};
-pub use statistics::{NodeStatistics, Statistics, Use};
+pub use statistics::{LinkStatistics, NodeStatistics, Statistics, Use};
 
 /// Simulated time in picoseconds since the start of the program.
 pub type Time = u64;

@@ -3,6 +3,7 @@
 use crate::description::{NetworkPart, Topology};
 use crate::directory::Node;
 use crate::resource::Resource;
+use crate::statistics::{LinkStatistics, Use};
 use crate::{NANOSECOND, Time};
 
 /// Links, one for each direction.
@@ -17,8 +18,17 @@ pub struct Network {
     header: u64,
     /// By `from * nodes + to`; of a switch, what a node sends to it at `node` and what it receives behind those.
     links: Vec<Resource>,
-    messages: Vec<u64>,
-    bytes: Vec<u64>,
+    sent: Vec<Sent>,
+}
+
+/// What a node has sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub messages: u64,
+    /// Of these, those that ask for something.
+    pub requests: u64,
+    /// With headers.
+    pub bytes: u64,
 }
 
 impl Network {
@@ -32,8 +42,7 @@ impl Network {
             per_kilobyte: 1_000_000_000 / part.bandwidth,
             header: part.header,
             links: vec![Resource::default(); nodes * nodes],
-            messages: vec![0; nodes],
-            bytes: vec![0; nodes],
+            sent: vec![Sent::default(); nodes],
         }
     }
 
@@ -67,11 +76,13 @@ impl Network {
     /// Sends a message with `contents` bytes beside its header at a time; returns when it begins to arrive.
     ///
     /// The latency is that of the first bytes; the rest keeps the links busy, and messages behind it wait.
-    pub(crate) fn send(&mut self, at: Time, from: Node, to: Node, contents: u64) -> Time {
+    pub(crate) fn send(&mut self, at: Time, from: Node, to: Node, is_request: bool, contents: u64) -> Time {
         let bytes = self.header + contents;
         let length = bytes * self.per_kilobyte / 1000;
-        self.messages[usize::from(from)] += 1;
-        self.bytes[usize::from(from)] += bytes;
+        let sent = &mut self.sent[usize::from(from)];
+        sent.messages += 1;
+        sent.requests += u64::from(is_request);
+        sent.bytes += bytes;
         let (mut node, to) = (usize::from(from), usize::from(to));
         if self.topology == Topology::Switch {
             let sent = self.links[node].reserve(at, length);
@@ -92,14 +103,24 @@ impl Network {
         self.latency
     }
 
-    /// Messages and bytes that a node has sent.
-    pub(crate) fn sent(&self, node: usize) -> (u64, u64) {
-        (self.messages[node], self.bytes[node])
+    /// What a node has sent.
+    pub(crate) fn sent(&self, node: usize) -> Sent {
+        self.sent[node]
     }
 
-    /// The busiest link's busy time and uses.
-    pub(crate) fn busiest(&self) -> (Time, u64) {
-        self.links.iter().map(|link| (link.busy(), link.uses())).max().unwrap_or_default()
+    /// All links that were used, each in one direction.
+    pub(crate) fn links(&self) -> Vec<LinkStatistics> {
+        let used = self.links.iter().enumerate().filter(|(_, link)| link.uses() > 0);
+        used.map(|(at, link)| {
+            let (row, column) = (at / self.nodes, at % self.nodes);
+            let (from, to) = match self.topology {
+                Topology::Switch if row == 0 => (Some(column), None),
+                Topology::Switch => (None, Some(column)),
+                _ => (Some(row), Some(column)),
+            };
+            LinkStatistics { from, to, used: Use { busy: link.busy(), uses: link.uses() } }
+        })
+        .collect()
     }
 }
 
@@ -124,13 +145,24 @@ mod tests {
     #[test]
     fn latency_grows_by_the_hop_and_links_are_busy() {
         let mut ring = network(Topology::Ring, 6);
-        assert_eq!(ring.send(0, 0, 1, 64), 100_000);
-        assert_eq!(ring.send(0, 0, 2, 64), 80_000 + 120_000, "behind 80 bytes at 1 GB/s");
-        assert_eq!(ring.send(0, 3, 2, 64), 100_000, "the other direction");
+        assert_eq!(ring.send(0, 0, 1, true, 64), 100_000);
+        assert_eq!(ring.send(0, 0, 2, true, 64), 80_000 + 120_000, "behind 80 bytes at 1 GB/s");
+        assert_eq!(ring.send(0, 3, 2, true, 64), 100_000, "the other direction");
         let mut switch = network(Topology::Switch, 4);
-        assert_eq!(switch.send(0, 0, 1, 64), 100_000);
-        assert_eq!(switch.send(0, 2, 3, 64), 100_000);
-        assert_eq!(switch.send(0, 3, 1, 64), 180_000, "node 1 receives one at a time");
-        assert_eq!(switch.sent(0), (1, 80));
+        assert_eq!(switch.send(0, 0, 1, false, 64), 100_000);
+        assert_eq!(switch.send(0, 2, 3, false, 64), 100_000);
+        assert_eq!(switch.send(0, 3, 1, false, 64), 180_000, "node 1 receives one at a time");
+        assert_eq!(switch.sent(0), Sent { messages: 1, requests: 0, bytes: 80 });
+        let link = |from, to, uses| LinkStatistics { from, to, used: Use { busy: uses * 80_000, uses } };
+        let all = [
+            link(Some(0), None, 1),
+            link(Some(2), None, 1),
+            link(Some(3), None, 1),
+            link(None, Some(1), 2),
+            link(None, Some(3), 1),
+        ];
+        assert_eq!(switch.links(), all);
+        let of_ring = [link(Some(0), Some(1), 2), link(Some(1), Some(2), 1), link(Some(3), Some(2), 1)];
+        assert_eq!((ring.links(), ring.sent(0).requests), (of_ring.to_vec(), 2));
     }
 }

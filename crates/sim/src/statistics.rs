@@ -3,6 +3,7 @@
 use crate::counters::Counters;
 use crate::far::FarCache;
 use crate::machine::Machine;
+use crate::network::Network;
 use crate::{Description, Time};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,17 @@ pub struct Use {
     pub busy: Time,
     /// How often it was used.
     pub uses: u64,
+}
+
+/// Of one direction of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkStatistics {
+    /// The node that sends; none: the switch.
+    pub from: Option<usize>,
+    /// The node that receives; none: the switch.
+    pub to: Option<usize>,
+    /// How much it was used.
+    pub used: Use,
 }
 
 /// Of one node.
@@ -30,6 +42,8 @@ pub struct NodeStatistics {
     pub far_cache: Use,
     /// Messages that it sent to other nodes.
     pub messages: u64,
+    /// Of these, requests: its own to homes, and those of its homes to owners and sharers. The others are responses.
+    pub requests: u64,
     /// Bytes of these, with headers.
     pub message_bytes: u64,
     /// Pages in its memory.
@@ -45,12 +59,30 @@ pub struct Statistics {
     pub processors_per_node: u64,
     /// Picoseconds from the start to the end of the program.
     pub time: Time,
+    /// Memory banks in each node.
+    pub banks_per_node: u64,
     /// Sums over all processors.
     pub counters: Counters,
     /// By node.
     pub nodes: Vec<NodeStatistics>,
-    /// Of the network's links, the busiest.
-    pub busiest_link: Use,
+    /// The network's links, if they were used.
+    pub links: Vec<LinkStatistics>,
+}
+
+impl Statistics {
+    /// Of the network's links, how much the busiest was used.
+    #[must_use]
+    pub fn busiest_link(&self) -> Use {
+        self.links.iter().map(|link| link.used).max_by_key(|used| used.busy).unwrap_or_default()
+    }
+
+    /// The share of misses that are local beyond those that would be if memory were spread at random: less than 0 if
+    /// fewer are. None on a machine of one node. (WildFire, formula F2, solved for the created locality.)
+    #[must_use]
+    pub fn created_locality(&self) -> Option<f64> {
+        let for_free = 1.0 / self.nodes.len() as f64;
+        (self.nodes.len() > 1).then(|| (self.counters.locality() - for_free) / (1.0 - for_free))
+    }
 }
 
 impl Machine {
@@ -60,8 +92,7 @@ impl Machine {
         let pages = self.lines.pages_by_home(self.nodes.len());
         let mut nodes: Vec<NodeStatistics> = vec![];
         for (number, parts) in self.nodes.iter().enumerate() {
-            let (messages, message_bytes) =
-                self.network.as_ref().map_or((0, 0), |network| network.sent(number));
+            let sent = self.network.as_ref().map(|network| network.sent(number)).unwrap_or_default();
             nodes.push(NodeStatistics {
                 counters: Counters::default(),
                 bus: Use { busy: parts.bus.busy(), uses: parts.bus.uses() },
@@ -71,8 +102,9 @@ impl Machine {
                 },
                 controller: Use { busy: parts.controller.busy(), uses: parts.controller.uses() },
                 far_cache: parts.far.as_ref().map(FarCache::used).unwrap_or_default(),
-                messages,
-                message_bytes,
+                messages: sent.messages,
+                requests: sent.requests,
+                message_bytes: sent.bytes,
                 pages: pages[number],
             });
         }
@@ -85,14 +117,14 @@ impl Machine {
             nodes[usize::from(self.node_of[processor])].counters.add(&counters);
             all.add(&counters);
         }
-        let (busy, uses) = self.network.as_ref().map_or((0, 0), |network| network.busiest());
         Statistics {
             machine: description.name.clone(),
             processors_per_node: description.processors,
             time,
+            banks_per_node: description.memory.banks,
             counters: all,
             nodes,
-            busiest_link: Use { busy, uses },
+            links: self.network.as_ref().map(Network::links).unwrap_or_default(),
         }
     }
 }

@@ -230,7 +230,7 @@ impl Machine {
             _ => 0,
         };
         let arrival = match &mut self.network {
-            Some(network) if from != to => network.send(at, from, to, contents),
+            Some(network) if from != to => network.send(at, from, to, message.is_request(), contents),
             _ => at,
         };
         transaction.number += 1;

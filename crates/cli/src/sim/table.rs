@@ -30,7 +30,9 @@ pub(super) fn text(statistics: &Statistics) -> String {
         count(&format!("  {name}"), &move |c| c.tlb_misses[index]);
     }
     count("  processors' time for them, ns", &|c| c.tlb_stalled / 1000);
+    count("hits of the first cache", &Counters::l1_hits);
     count("misses of the first cache", &|c| c.l1_misses);
+    count("hits of the second cache", &Counters::l2_hits);
     count("misses of the second cache", &Counters::misses);
     for (index, name) in CAUSES.iter().enumerate() {
         count(&format!("  {name}"), &move |c| c.l2_misses[index]);
@@ -56,16 +58,31 @@ pub(super) fn text(statistics: &Statistics) -> String {
     };
     let sum = |get: &dyn Fn(&NodeStatistics) -> u64| grouped(statistics.nodes.iter().map(get).sum());
     let busy = |busy: Time| percent(busy as f64 / statistics.time.max(1) as f64);
+    if let Some(created) = statistics.created_locality() {
+        of_nodes("created locality, %", &|_| String::new(), percent(created));
+    }
+    let waited = |counters: &Counters, processors: u64| {
+        percent(counters.waited() as f64 / (statistics.time * processors).max(1) as f64)
+    };
+    let of_node = statistics.processors_per_node;
+    of_nodes(
+        "processors' time waiting, %",
+        &|node| waited(&node.counters, of_node),
+        waited(&statistics.counters, of_node * statistics.nodes.len() as u64),
+    );
     of_nodes("bus in use, %", &|node| busy(node.bus.busy), String::new());
+    let banks = statistics.banks_per_node.max(1);
+    of_nodes("memory banks in use, %", &|node| busy(node.memory.busy / banks), String::new());
     if statistics.nodes.len() > 1 {
         of_nodes("controller in use, %", &|node| busy(node.controller.busy), String::new());
         if statistics.nodes.iter().any(|node| node.far_cache.uses > 0) {
             of_nodes("far memory cache in use, %", &|node| busy(node.far_cache.busy), String::new());
         }
         of_nodes("messages sent", &|node| grouped(node.messages), sum(&|node| node.messages));
+        of_nodes("  of these, requests", &|node| grouped(node.requests), sum(&|node| node.requests));
         of_nodes("bytes sent", &|node| grouped(node.message_bytes), sum(&|node| node.message_bytes));
         of_nodes("pages at home", &|node| grouped(node.pages), sum(&|node| node.pages));
-        of_nodes("busiest link in use, %", &|_| String::new(), busy(statistics.busiest_link.busy));
+        of_nodes("busiest link in use, %", &|_| String::new(), busy(statistics.busiest_link().busy));
     }
     let sides: Vec<Side> = [Side::Left].into_iter().chain(vec![Side::Right; nodes.len() + 1]).collect();
     format!(
@@ -149,15 +166,22 @@ mod tests {
         statistics.nodes = vec![NodeStatistics::default(), NodeStatistics::default()];
         statistics.nodes[1].counters.reads = 1234;
         statistics.nodes[1].bus.busy = 1_000_000_000;
-        statistics.counters.reads = 1234;
+        statistics.nodes[1].counters.stalled[0] = 2_000_000_000;
+        statistics.processors_per_node = 2;
+        statistics.banks_per_node = 4;
+        statistics.nodes[0].memory.busy = 2_000_000_000;
+        statistics.counters = statistics.nodes[1].counters.clone();
         let text = text(&statistics);
-        assert!(text.starts_with("m: 2 x 0 processors, 2.000 ms of simulated time\n"), "{text}");
+        assert!(text.starts_with("m: 2 x 2 processors, 2.000 ms of simulated time\n"), "{text}");
         let lines: Vec<Vec<&str>> = text
             .lines()
             .map(|line| line.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect())
             .collect();
         assert!(lines.contains(&vec!["loads", "0", "1,234", "1,234"]), "{text}");
         assert!(lines.contains(&vec!["bus in use, %", "0.0", "50.0"]), "{text}");
+        assert!(lines.contains(&vec!["processors' time waiting, %", "0.0", "50.0", "25.0"]), "{text}");
+        assert!(lines.contains(&vec!["memory banks in use, %", "25.0", "0.0"]), "{text}");
+        assert!(lines.contains(&vec!["hits of the first cache", "0", "1,234", "1,234"]), "{text}");
         assert!(!text.contains("stores"), "{text}");
     }
 }

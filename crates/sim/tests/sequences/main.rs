@@ -323,3 +323,43 @@ fn four_hops() {
     assert_eq!(machine.counters().written_back, [0, 1, 0]);
     assert_eq!(machine.0.node_state(0, 0), Some(Modified));
 }
+
+/// What each node sends, what is local, and for how long processors wait.
+#[test]
+fn messages_links_and_locality() {
+    let mut machine = Simulated::new();
+    machine.read(0, 0);
+    machine.read(0, 4);
+    machine.read(0, 32);
+    // Requester: request and end; home: the line.
+    machine.read(2, 0);
+    // Requester: the same; home: one that invalidates, and the line; sharer: its answer.
+    machine.write(4, 0);
+    let description = Description::parse(MACHINE).unwrap();
+    let statistics = machine.0.statistics(&description, 0);
+    let sent = |node: usize| (statistics.nodes[node].messages, statistics.nodes[node].requests);
+    assert_eq!([sent(0), sent(1), sent(2)], [(3, 1), (3, 1), (2, 1)]);
+    // Headers of 1 byte, and a line in the home's answers.
+    assert_eq!([0, 1, 2].map(|node| statistics.nodes[node].message_bytes), [3 + 2 * 64, 3, 2]);
+    let links: Vec<_> =
+        statistics.links.iter().map(|link| (link.from.unwrap(), link.to.unwrap(), link.used.uses)).collect();
+    assert_eq!(links, [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 1), (2, 0, 2)]);
+    assert_eq!(
+        statistics.busiest_link().busy,
+        66,
+        "line and invalidation to node 1: 66 bytes at 1 TB/s, in ps"
+    );
+    // One of three misses is local, as many as at random on three nodes.
+    assert!(statistics.created_locality().unwrap().abs() < 1e-9);
+    let counters = &statistics.counters;
+    assert_eq!((counters.l1_hits(), counters.l2_hits()), (1, 1));
+    assert_eq!(counters.waited(), (LOCAL + REMOTE + INVALIDATION) * NANOSECOND);
+}
+
+#[test]
+fn a_machine_of_one_node_has_no_created_locality() {
+    let mut machine = Simulated::with("nodes = 3", "nodes = 1").0;
+    machine.access(0, 0, 4, Kind::Read);
+    let statistics = machine.statistics(&Description::parse(MACHINE).unwrap(), 0);
+    assert_eq!((statistics.created_locality(), statistics.links.len()), (None, 0));
+}
