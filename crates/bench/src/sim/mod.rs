@@ -69,10 +69,9 @@ pub(crate) fn sim(options: &SpeedOptions) -> Result<ExitCode, Failure> {
         let json = report::json(machine::facts(load_before), &setup, &outcomes);
         file.write(&format!("{json:#}\n"))?;
     }
-    let lacks = |outcome: &SimOutcome| outcome.1.as_ref().map_or(true, |it| it.cachegrind.is_err());
-    let complete = !outcomes.iter().any(|outcome| match &setup.valgrind {
-        Ok(_) => lacks(outcome),
-        Err(_) => outcome.1.is_err(),
-    });
+    let can_run = setup.valgrind.is_ok();
+    let complete = outcomes
+        .iter()
+        .all(|(_, outcome)| outcome.as_ref().is_ok_and(|it| !can_run || it.cachegrind.is_ok()));
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
