@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::folder::Folder;
 use common::whole::{LIMIT, run, whole};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,5 +62,28 @@ fn numpy_computes_as_natively() {
             "{nodes} nodes over {fabric}"
         );
         assert_eq!(ran.status, native.status);
+    }
+}
+
+#[test]
+fn java_runs_without_options() {
+    let folder = Folder::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/Pool.java");
+    let compiled = Command::new("javac").arg("-d").arg(&*folder).arg(source).status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: there is no javac here");
+        return;
+    }
+    for words in [&["java", "-version"][..], &["java", "-cp", ".", "Pool"]] {
+        let native = run(Command::new(words[0]).args(&words[1..]).current_dir(&*folder), LIMIT);
+        assert!(native.status.is_some_and(|status| status.success()), "{}", native.errors);
+        for nodes in ["2", "4"] {
+            let ran = run(&mut whole().run(&folder, &[&["-n", nodes, "--"], words].concat()), LIMIT);
+            assert_eq!(
+                (&ran.output, &ran.errors, ran.status),
+                (&native.output, &native.errors, native.status),
+                "{nodes} nodes: {words:?}"
+            );
+        }
     }
 }

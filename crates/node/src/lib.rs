@@ -24,10 +24,12 @@ mod heap;
 mod held_locks;
 mod inject;
 mod keepalive;
+mod mapped_files;
 pub mod monitor;
 mod native_stack;
 mod numbers;
 mod per_thread;
+mod pinned_words;
 mod placement;
 mod process;
 mod registry;
@@ -44,7 +46,6 @@ mod tell;
 mod thread;
 mod thread_calls;
 mod thread_number;
-mod thread_words;
 mod threads;
 mod unwind;
 mod wait;
@@ -57,8 +58,10 @@ mod wire;
 pub use allocation_caller::Caller;
 pub use announcements::Announcement;
 pub use gondwana_coherence::sync::{Claim, Construct, Initialised, Object, Part};
+pub use mapped_files::MappedFiles;
 pub use monitor::MonitoredConstruct;
 pub use native_stack::native_stack;
+pub use pinned_words::PinnedFault;
 pub use setup::Setup;
 pub use start::{Hooks, StartError};
 pub use stdio_calls::{MOST_BYTES, StreamAction, StreamCall, StreamDone};
@@ -66,7 +69,7 @@ pub use sync::{Arrival, BarrierWait, JoinWait, MutexKind, RwOperation};
 pub use thread::Thread;
 pub use wait_slots::WaitSlot;
 pub use waker::Waker;
-pub use wire::{ProcessChange, StandardStream, ThreadSpec};
+pub use wire::{FileMapping, ProcessChange, StandardStream, ThreadSpec};
 
 use crate::core::{Core, CoreGuard};
 use announcements::Announcements;
@@ -99,7 +102,7 @@ pub struct Node {
     waiting: Waiting,
     placement: PagePlacement,
     stdio: StdioCallers,
-    thread_bytes: ByTicket<Vec<u8>>,
+    pinned_bytes: ByTicket<Vec<u8>>,
     service: Service,
     run_end: RunEnd,
     control: Control,

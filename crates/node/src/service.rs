@@ -258,24 +258,21 @@ impl Node {
                 let used = core.env.pages.next_used(first..end).unwrap_or(0..0);
                 core.answer(from, ticket, Answer::Done(crate::sparse_memory::packed(&used)));
             }
-            Wire::ReadThreadBytes { ticket, address, count } => {
-                let bytes = self.thread_memory.read(to_usize(address), count as usize);
-                self.core().env.post(from, &Wire::ThreadBytes { ticket }, &bytes);
+            Wire::ReadPinned { ticket, address, count } => {
+                let bytes = self.pinned_here(address, count);
+                self.core().env.post(from, &Wire::PinnedBytes { ticket }, &bytes);
             }
-            Wire::ThreadBytes { ticket } => {
-                self.thread_bytes.keep(ticket.0, bulk.to_vec());
+            Wire::PinnedBytes { ticket } => {
+                self.pinned_bytes.keep(ticket.0, bulk.to_vec());
                 self.core().announce(ticket, Answer::Done(0));
             }
-            Wire::WriteThreadBytes { ticket, address } => {
-                self.thread_memory.write(to_usize(address), bulk);
-                self.core().answer(from, ticket, Answer::Done(0));
+            Wire::WritePinned { ticket, address } => {
+                let done = self.write_pinned_here(address, bulk);
+                self.core().answer(from, ticket, Answer::Done(done));
             }
-            Wire::ExchangeThreadWord { ticket, address, current, new } => {
-                let word = self.thread_memory.word(to_usize(address));
-                let order = Ordering::SeqCst;
-                let changed =
-                    word.is_none_or(|word| word.compare_exchange(current, new, order, order).is_ok());
-                self.core().answer(from, ticket, Answer::Done(changed.into()));
+            Wire::ExchangePinned { ticket, address, current, new } => {
+                let done = self.exchange_pinned_here(address, current, new);
+                self.core().answer(from, ticket, Answer::Done(done));
             }
             Wire::Homes { ticket, name, first, count } => {
                 let runs = self.known_homes(first, count);

@@ -1,6 +1,6 @@
 //! What a node knows from its start and does not change while it runs.
 
-use crate::Hooks;
+use crate::{Hooks, MappedFiles};
 use gondwana_coherence::{Layout, Page};
 use gondwana_control::{Boot, Consistency, FabricBoot, machine};
 use gondwana_memory::{Geometry, ThreadMemory};
@@ -14,6 +14,7 @@ pub struct Setup {
     pub(crate) geometry: Geometry,
     pub(crate) layout: Layout,
     pub(crate) thread_memory: ThreadMemory,
+    pub(crate) mapped_files: MappedFiles,
     /// Bytes of stack that a thread gets unless it asks otherwise.
     pub(crate) stack_bytes: usize,
 }
@@ -69,11 +70,19 @@ impl Setup {
         self.geometry.page_of(address).is_some()
     }
 
-    /// True if the address means the same on all nodes: it is shared, or in the memory of a thread.
+    /// True if the address means the same on all nodes: it is shared, or in the memory of a thread or a mapped file.
     #[inline]
     #[must_use]
     pub fn is_common(&self, address: usize) -> bool {
-        self.is_shared(address) || self.thread_memory.node_of(address).is_some()
+        self.is_shared(address)
+            || self.thread_memory.node_of(address).is_some()
+            || self.mapped_files.node_of(address).is_some()
+    }
+
+    /// The shared mappings of files of all nodes.
+    #[must_use]
+    pub fn mapped_files(&self) -> &MappedFiles {
+        &self.mapped_files
     }
 
     /// The memory of the threads of all nodes.

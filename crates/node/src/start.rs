@@ -1,5 +1,6 @@
 //! How a process becomes a node.
 
+use crate::MappedFiles;
 use crate::announcements::Announcements;
 use crate::by_ticket::ByTicket;
 use crate::core::Core;
@@ -197,14 +198,23 @@ impl Node {
             waiting: Waiting::new(slots, processors(), usize::from(boot.nodes)),
             placement: PagePlacement::new(placer, &geometry),
             stdio: StdioCallers::default(),
-            thread_bytes: ByTicket::default(),
+            pinned_bytes: ByTicket::default(),
             service: Service::new(Keepalives::new(&boot.fabric, me)),
             run_end: RunEnd::default(),
             control,
             monitor: Monitor::default(),
             times: clock::Times::new(boot.stats),
             notes: Notes::default(),
-            setup: Setup { me, boot, hooks, geometry, layout, thread_memory, stack_bytes: stack_limit() },
+            setup: Setup {
+                me,
+                mapped_files: MappedFiles::new(boot.node, boot.nodes, together),
+                boot,
+                hooks,
+                geometry,
+                layout,
+                thread_memory,
+                stack_bytes: stack_limit(),
+            },
         }));
         CURRENT.store(node, Ordering::Release);
         Ok(node)

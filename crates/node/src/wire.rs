@@ -135,8 +135,8 @@ pub(crate) enum Wire {
         /// They are.
         on: bool,
     },
-    /// These bytes of the receiver's [thread memory](gondwana_memory::ThreadMemory); answered with `ThreadBytes`.
-    ReadThreadBytes {
+    /// These bytes of the receiver's pinned memory, which is not mapped on the sender; answered with `PinnedBytes`.
+    ReadPinned {
         /// The sender's name for the operation.
         ticket: Ticket,
         /// Address of the first one.
@@ -144,20 +144,21 @@ pub(crate) enum Wire {
         /// How many there are.
         count: u32,
     },
-    /// They travel beside it.
-    ThreadBytes {
+    /// They travel beside it; fewer if they cannot be read.
+    PinnedBytes {
         /// The receiver's name for the operation.
         ticket: Ticket,
     },
-    /// What travels beside it is written to the receiver's thread memory; answered with 0.
-    WriteThreadBytes {
+    /// What travels beside it is written to the receiver's pinned memory; answered with 0, or -1 if it cannot be.
+    WritePinned {
         /// The sender's name for the operation.
         ticket: Ticket,
         /// Address of the first byte.
         address: u64,
     },
-    /// A word of the receiver's thread memory gets a value if it has an expected one; answered with 1 if it had, or 0.
-    ExchangeThreadWord {
+    /// A word of the receiver's pinned memory gets a value if it has an expected one; answered with 1 if it had, or 0, or -1 if it
+    /// cannot be written.
+    ExchangePinned {
         /// The sender's name for the operation.
         ticket: Ticket,
         /// Its address.
@@ -202,6 +203,8 @@ pub enum ProcessChange {
         /// The range is the part of a mapping that lies beyond the mapped file.
         beyond_file: bool,
     },
+    /// A change of the shared mappings of files.
+    File(FileMapping),
     /// A descriptor of the receiver, which a thread of another node closes.
     CloseDescriptor {
         /// Its number.
@@ -302,6 +305,64 @@ pub enum ProcessChange {
     },
 }
 
+/// A change of the shared mappings of files, at addresses of [`MappedFiles`](crate::MappedFiles).
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum FileMapping {
+    /// A file is mapped.
+    Map {
+        /// The process that has the file open.
+        process: i32,
+        /// The number at which it has.
+        descriptor: i32,
+        /// First address.
+        address: u64,
+        /// Bytes.
+        length: u64,
+        /// `PROT_...` flags.
+        protection: i32,
+        /// `MAP_...` flags.
+        flags: i32,
+        /// Where in the file it begins.
+        offset: u64,
+    },
+    /// Nothing is mapped there any more.
+    Unmap {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// The protection is another one.
+    Protect {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        length: u64,
+        /// `PROT_...` flags.
+        protection: i32,
+    },
+    /// A mapping is longer, and elsewhere.
+    Move {
+        /// First address before.
+        old: u64,
+        /// Bytes before.
+        old_length: u64,
+        /// First address after.
+        new: u64,
+        /// Bytes after.
+        new_length: u64,
+    },
+    /// What was written is to be in the file's storage.
+    Sync {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        length: u64,
+        /// `MS_...` flags.
+        flags: i32,
+    },
+}
+
 /// What a node has at the number of a standard stream.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum StandardStream {
@@ -353,10 +414,10 @@ impl Wire {
             | Self::Used { .. }
             | Self::Homes { .. }
             | Self::HomesFound { .. }
-            | Self::ReadThreadBytes { .. }
-            | Self::ThreadBytes { .. }
-            | Self::WriteThreadBytes { .. }
-            | Self::ExchangeThreadWord { .. }
+            | Self::ReadPinned { .. }
+            | Self::PinnedBytes { .. }
+            | Self::WritePinned { .. }
+            | Self::ExchangePinned { .. }
             | Self::Replicate { .. } => 5,
             Self::Everywhere { .. }
             | Self::Lend { .. }

@@ -1,4 +1,5 @@
-//! Accesses to the [thread memory](gondwana_memory::ThreadMemory) of nodes of other computers, one instruction at a time.
+//! Accesses to the [thread memory](gondwana_memory::ThreadMemory) and the [mapped files](gondwana_node::MappedFiles) of nodes of other
+//! computers, one instruction at a time.
 //!
 //! Nobody can access those addresses here, so that the instruction faults. Its handler gets the words of memory from the node that has
 //! them, and goes on in a copy of the instruction that works on these words, behind which another instruction faults. If the words have
@@ -10,7 +11,7 @@ use crate::signals::ALL_BUT_FAULTS;
 use gondwana_atomics::{Action, LONGEST, MOST_BYTES, Redirected};
 use gondwana_node::Node;
 use gondwana_page::{PAGE_SIZE, to_usize};
-use gondwana_topology::{Id, NodeId};
+use gondwana_topology::NodeId;
 use libc::{siginfo_t, ucontext_t};
 use std::cell::Cell;
 use std::ops::Range;
@@ -163,12 +164,17 @@ pub(crate) unsafe fn on_fault(info: *mut siginfo_t, context: *mut ucontext_t) ->
     let address = unsafe { info.si_addr() } as usize;
     let is_access = info.si_code > 0 && info.si_code != libc::SI_KERNEL;
     let Some(node) = Node::current().filter(|_| is_access) else { return false };
-    let Some(owner) = node.thread_memory().out_of_reach(address) else { return false };
+    let Some(owner) = node.out_of_reach(address) else { return false };
     // SAFETY: the thread was about to execute the code there.
-    if !unsafe { begin(node, NodeId::from_index(owner), address, rip, context) } {
+    if !unsafe { begin(node, owner, address, rip, context) } {
+        let what = if node.mapped_files().node_of(address).is_some() {
+            "a file that was mapped on"
+        } else {
+            "a thread-local variable of a thread of"
+        };
         report::fatal(&format!(
-            "an instruction at {rip:#x} accesses a thread-local variable of a thread of node {owner} ({address:#x}) in a way that works on \
-             its own node only: place both threads on one node, or use --fabric shm"
+            "an instruction at {rip:#x} accesses {what} node {owner} ({address:#x}) in a way that works on its own node only: place both \
+             threads on one node, or use --fabric shm"
         ));
     }
     true
@@ -199,7 +205,7 @@ unsafe fn begin(
     };
     let memory = to_usize(instruction.memory);
     let words = words(memory, instruction.bytes);
-    let is_elsewhere = |word: usize| node.thread_memory().out_of_reach(word * WORD) == Some(owner.index());
+    let is_elsewhere = |word: usize| node.out_of_reach(word * WORD) == Some(owner);
     // One step, for others, is one word.
     if instruction.is_atomic && words.len() > 1 || !is_elsewhere(words.start) || !is_elsewhere(words.end - 1)
     {
@@ -208,7 +214,7 @@ unsafe fn begin(
     let mut before = vec![];
     if instruction.action != Action::Writes {
         let mut bytes = vec![0; words.len() * WORD];
-        node.read_thread_bytes(owner, words.start * WORD, &mut bytes);
+        node.read_pinned(owner, words.start * WORD, &mut bytes).unwrap_or_else(|_| no_access(rip, address));
         before = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
     }
     let places = Places::get();
@@ -262,7 +268,7 @@ fn write_back(node: &'static Node, inside: &Inside) -> bool {
         Action::Writes => {
             let bytes = place.words.iter().flat_map(|word| word.to_ne_bytes());
             let bytes = bytes.skip(memory % BLOCK).take(instruction.bytes).collect();
-            node.write_thread_bytes(*owner, *memory, bytes);
+            node.write_pinned(*owner, *memory, bytes).unwrap_or_else(|_| no_access(inside.address, *memory));
             true
         }
         Action::Any => {
@@ -272,18 +278,31 @@ fn write_back(node: &'static Node, inside: &Inside) -> bool {
             changed.all(|(word, (&before, &after))| {
                 let at = word * WORD;
                 let mut current = before;
-                while !node.exchange_thread_word(*owner, at, current, merged(current, before, after)) {
+                let no_access = |_| no_access(inside.address, at);
+                while !node
+                    .exchange_pinned(*owner, at, current, merged(current, before, after))
+                    .unwrap_or_else(no_access)
+                {
                     if instruction.is_atomic {
                         return false;
                     }
                     let mut bytes = [0; WORD];
-                    node.read_thread_bytes(*owner, at, &mut bytes);
+                    node.read_pinned(*owner, at, &mut bytes)
+                        .unwrap_or_else(|_| self::no_access(inside.address, at));
                     current = u64::from_ne_bytes(bytes);
                 }
                 true
             })
         }
     }
+}
+
+/// Ends the run: the instruction's access is not allowed on the node that has the memory either.
+fn no_access(instruction: u64, address: usize) -> ! {
+    report::fatal(&format!(
+        "an instruction at {instruction:#x} accesses the mapped file at {address:#x} on another node, where it is protected, not mapped any \
+         more, or behind the end of the file"
+    ));
 }
 
 /// A word in which the bytes that an instruction has changed are as it has left them.

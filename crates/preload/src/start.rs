@@ -165,6 +165,7 @@ fn apply(change: &ProcessChange) -> c_int {
         ProcessChange::Protect { address, length, protection, beyond_file } => {
             map::protect_here(to_usize(address), to_usize(length), protection, beyond_file)
         }
+        ProcessChange::File(ref mapping) => map::change_file_here(mapping),
         ProcessChange::CloseDescriptor { descriptor } => descriptors::close_here(descriptor),
         ProcessChange::ForgetDescriptor { descriptor } => {
             descriptors::forget(descriptor);

@@ -88,6 +88,16 @@ unsafe extern "C" fn remap(
     new: *mut c_void,
     slot: *const usize,
 ) -> *mut c_void {
+    if let Some(node) = Node::current()
+        && node.mapped_files().node_of(old as usize).is_some()
+    {
+        return super::files::resize(node, old as usize, old_length, new_length, flags).unwrap_or_else(
+            |error| {
+                crate::errno::set(error);
+                libc::MAP_FAILED
+            },
+        );
+    }
     let Some(node) = Node::current().filter(|node| node.is_shared(old as usize)) else {
         let real = crate::real!(mremap: fn(*mut c_void, size_t, size_t, c_int, *mut c_void) -> *mut c_void);
         // SAFETY: forwards the caller's arguments; an address that is not asked for is not looked at.

@@ -1,4 +1,4 @@
-//! Anonymous mappings of the program: shared like its heap.
+//! Mappings of the program: anonymous ones and copies of files are shared like its heap, shared mappings of files are [those files](files).
 
 use forbidden::Forbidden;
 use gondwana_memory::PAGE_SIZE;
@@ -9,10 +9,12 @@ use protection::{allow_again, protect, real_protect, restrict, result};
 use std::arch::naked_asm;
 
 mod change;
+mod files;
 mod forbidden;
 mod pages;
 mod protection;
 
+pub(crate) use files::change_file_here;
 pub(crate) use protection::{allow_here, forbid_here, is_beyond_file, protect_here};
 
 type Mmap = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
@@ -28,7 +30,38 @@ fn map(
     offset: off_t,
     caller: Caller,
 ) -> *mut c_void {
-    let anonymous = flags & libc::MAP_ANONYMOUS != 0;
+    let file_kind = match Node::current() {
+        Some(_) if flags & libc::MAP_ANONYMOUS == 0 && files::is_shared(flags) => {
+            if !files::is_open(fd) {
+                return libc::MAP_FAILED;
+            }
+            files::kind(fd)
+        }
+        _ => files::Kind::Other,
+    };
+    let anonymous = flags & libc::MAP_ANONYMOUS != 0 || file_kind == files::Kind::Zeros;
+    let is_fixed = flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0;
+    if let Some(node) = Node::current()
+        && length > 0
+    {
+        let among_files = is_fixed && node.mapped_files().node_of(address as usize).is_some();
+        if file_kind == files::Kind::Regular
+            && files::is_ours(node, protection, fd)
+            && (among_files || !is_fixed)
+        {
+            return files::map(node, address as usize, length, protection, flags, fd, offset);
+        }
+        let writable = file_kind == files::Kind::Regular && protection & libc::PROT_WRITE != 0;
+        if among_files || writable && is_fixed && node.is_shared(address as usize) {
+            node.refuse(if among_files {
+                "mmap() of other memory in place of a part of a shared mapping of a file"
+            } else {
+                "mmap() of a file, shared and writable, in place of a part of other memory"
+            });
+            crate::errno::set(libc::ENODEV);
+            return libc::MAP_FAILED;
+        }
+    }
     let readable = protection & libc::PROT_READ != 0;
     let copied = readable && (flags & libc::MAP_PRIVATE != 0 || protection & libc::PROT_WRITE == 0);
     // The code of files is the same on all nodes only if each maps them: those mappings stay node-local.
@@ -36,7 +69,7 @@ fn map(
         && length > 0
         && (anonymous || protection & libc::PROT_EXEC == 0)
     {
-        if flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) == 0 {
+        if !is_fixed {
             if anonymous {
                 return share_restricted(node, length, protection, caller);
             }
@@ -57,7 +90,7 @@ fn map(
             );
         }
         if !anonymous && readable {
-            node.refuse("a writable shared mapping of a file: its pages stay on the node that maps it");
+            node.refuse("a writable shared mapping of a device, or at an address of the program's choice: its pages stay on the node that maps it");
         }
     }
     if flags & libc::MAP_ANONYMOUS == 0 && !crate::io::descriptors::is_here(fd, "mmap") {
@@ -164,6 +197,11 @@ pub(crate) unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> 
         node.unmap_pages(address as usize, length);
         return 0;
     }
+    if let Some(node) = Node::current()
+        && node.mapped_files().node_of(address as usize).is_some()
+    {
+        return result(files::unmap(node, address as usize, length));
+    }
     // SAFETY: forwards the caller's arguments.
     unsafe { crate::real!(munmap: fn(*mut c_void, size_t) -> c_int)(address, length) }
 }
@@ -173,6 +211,11 @@ pub(crate) unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
     let address = address as usize;
+    if let Some(node) = Node::current().filter(|_| length > 0)
+        && node.mapped_files().node_of(address).is_some()
+    {
+        return result(files::protect(node, address, length, protection));
+    }
     let Some(node) = Node::current().filter(|node| length > 0 && node.is_shared(address)) else {
         return real_protect(address, length, protection);
     };

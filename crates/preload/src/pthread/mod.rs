@@ -25,12 +25,24 @@ pub(crate) use thread::{foreign_ends, spec, start as start_thread, start_in};
 
 use gondwana_node::Node;
 use libc::{c_int, clockid_t, timespec};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The node, if threads of other nodes can name the object at this address.
 #[inline]
 fn sharing<T>(object: *const T) -> Option<&'static Node> {
     Node::current().filter(|node| node.is_common(object as usize))
+}
+
+/// Tells the user, once, of an object for several processes in a file that they may all have mapped: here it is the program's alone.
+fn note_process_shared(node: &Node, object: usize, is_process_shared: impl FnOnce() -> bool) {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if node.mapped_files().node_of(object).is_some()
+        && is_process_shared()
+        && !TOLD.swap(true, Ordering::Relaxed)
+    {
+        node.refuse("a mutex or semaphore for several processes in a mapped file: other programs than this one do not see it");
+    }
 }
 
 /// The C library's convention: 0 or an error number.

@@ -43,6 +43,15 @@ crate::shared_or_real! {
         if let Err(error) = unsafe { robust::announce(node, attributes) } {
             return error;
         }
+        super::note_process_shared(node, mutex as usize, || {
+            let mut shared = Box::new(0);
+            // SAFETY: the attributes are valid unless they are null; the result goes to a private variable.
+            unsafe {
+                !attributes.is_null()
+                    && libc::pthread_mutexattr_getpshared(attributes, &raw mut *shared) == 0
+                    && *shared == libc::PTHREAD_PROCESS_SHARED
+            }
+        });
         // SAFETY: the C library fills in the kind; the object is the caller's.
         unsafe {
             node.mutex_init(mutex as usize);

@@ -40,7 +40,8 @@ fn result(result: Result<(), i32>) -> c_int {
 }
 
 crate::shared_or_real! {
-    fn sem_init(semaphore: *mut sem_t, _shared: c_int, value: c_uint) -> c_int = |node| {
+    fn sem_init(semaphore: *mut sem_t, shared: c_int, value: c_uint) -> c_int = |node| {
+        super::note_process_shared(node, semaphore as usize, || shared != 0);
         if value > i32::MAX as u32 {
             result(Err(libc::EINVAL))
         } else {

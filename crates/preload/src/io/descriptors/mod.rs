@@ -16,6 +16,7 @@ mod standard;
 mod stops;
 
 pub(crate) use borrow::{close_here, forget, lend, recall};
+pub(crate) use copy::fetch;
 pub(crate) use limit::{believed, for_child, for_exec, restore};
 pub(crate) use standard::{follow, notice};
 pub(crate) use stops::reserve;
