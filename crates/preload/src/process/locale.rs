@@ -7,7 +7,7 @@ use libc::{c_char, c_int};
 use std::ffi::CStr;
 
 /// Bytes of the longest name of a locale: one for each category.
-const LONGEST: usize = 1024;
+pub(super) const LONGEST: usize = 1024;
 
 /// A category, and a name that ends with a null.
 type Named = (c_int, [u8; LONGEST]);

@@ -9,6 +9,7 @@ use gondwana_memory::SPAN_BASE;
 use gondwana_node::{Node, ProcessChange};
 use libc::c_int;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 
@@ -20,6 +21,9 @@ const BASE: usize = SPAN_BASE - 2 * BYTES;
 
 /// Where it ends.
 pub(super) const END: usize = BASE + BYTES;
+
+/// Behind the memory for texts: places for objects whose addresses are common and whose contents are those of each node.
+pub(super) const OBJECTS: Range<usize> = END..END + (1 << 20);
 
 /// The word with the address behind the last text.
 const END_OF_TEXTS: usize = BASE;
@@ -51,8 +55,9 @@ pub(crate) fn map() -> Result<(), String> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     // SAFETY: new memory, where nothing was.
-    let mapped =
-        unsafe { gondwana_sys::syscall!(libc::SYS_mmap, BASE, BYTES, protection, flags, -1, 0_usize) };
+    let mapped = unsafe {
+        gondwana_sys::syscall!(libc::SYS_mmap, BASE, OBJECTS.end - BASE, protection, flags, -1, 0_usize)
+    };
     if usize::try_from(mapped) == Ok(BASE) {
         return Ok(());
     }

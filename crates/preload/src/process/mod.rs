@@ -11,18 +11,25 @@ pub(crate) mod identity;
 mod intervals;
 pub(crate) mod kill;
 mod locale;
+mod locale_objects;
 pub(crate) mod memory;
 mod scheduling;
+mod static_results;
 pub(crate) mod zone;
 
 use crate::private_stack::uninterrupted;
 use gondwana_node::{MutexKind, Node, ProcessChange};
 use gondwana_page::PAGE_SIZE;
-use libc::c_int;
+use libc::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes at the end of the library's page that name the mutex. They hold nothing.
+/// Bytes at the end of the library's page that name mutexes. They hold nothing, but for the last word.
 pub(crate) const MUTEX_BYTES: usize = 64;
+
+/// The word at the very end of that page, behind all mutexes: where `strtok` goes on.
+fn next_token(node: &Node) -> *mut *mut c_char {
+    (node.library_page() + PAGE_SIZE - size_of::<usize>()) as *mut *mut c_char
+}
 
 /// Set once other nodes have to be told of changes.
 static COMMON: AtomicBool = AtomicBool::new(false);

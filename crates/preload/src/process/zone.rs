@@ -6,7 +6,7 @@
 //! they say is copied: two nodes must not write to one.
 
 use super::calls::on_others;
-use super::{common, in_order, memory};
+use super::{common, in_order, memory, static_results};
 use gondwana_elf::loaded::{self, tag};
 use gondwana_locks::lock;
 use gondwana_node::Node;
@@ -94,8 +94,8 @@ pub(crate) unsafe extern "C" fn tzset() {
     pass_on(node);
 }
 
-/// A copy that all nodes can read.
-fn copy_of(node: &'static Node, text: *const c_char) -> *mut c_char {
+/// A copy of a text that all nodes can read.
+pub(super) fn copy_of(node: &'static Node, text: *const c_char) -> *mut c_char {
     if text.is_null() || memory::is_inside(text as usize) {
         return text.cast_mut();
     }
@@ -133,6 +133,33 @@ unsafe fn update<T: PartialEq>(variable: *mut T, value: T) {
     }
 }
 
+/// # Safety
+/// As the C library's `localtime`. What it gives is in memory that all nodes can read.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn localtime(time: *const time_t) -> *mut tm {
+    // SAFETY: forwards the caller's argument; the result is null or the C library's, which this function may change.
+    unsafe {
+        let result = crate::real!(localtime: fn(*const time_t) -> *mut tm)(time);
+        let Some(node) = common().filter(|_| !result.is_null()) else { return result };
+        (*result).tm_zone = copy_of(node, (*result).tm_zone);
+        pass_on(node);
+        static_results::value(node, &static_results::TIME, result)
+    }
+}
+
+/// # Safety
+/// As the C library's `ctime`. What it gives is in memory that all nodes can read.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ctime(time: *const time_t) -> *mut c_char {
+    // SAFETY: forwards the caller's argument.
+    unsafe {
+        let result = crate::real!(ctime: fn(*const time_t) -> *mut c_char)(time);
+        let Some(node) = common() else { return result };
+        pass_on(node);
+        static_results::text(node, &static_results::DATE, result)
+    }
+}
+
 /// Defines conversions of times. All set the zone of this process as `tzset` does, and with it the names; some fill in the name
 /// of a zone, at the result or at an argument.
 macro_rules! naming_a_zone {
@@ -160,12 +187,10 @@ macro_rules! naming_a_zone {
 }
 
 naming_a_zone! {
-    fn localtime(time: *const time_t) -> *mut tm, of |result| result;
     fn localtime_r(time: *const time_t, result: *mut tm) -> *mut tm, of |result| result;
     fn mktime(broken_down: *mut tm) -> time_t, of |_| broken_down;
     fn timelocal(broken_down: *mut tm) -> time_t, of |_| broken_down;
     fn strftime(text: *mut c_char, most: size_t, format: *const c_char, broken_down: *const tm) -> size_t, of |_| null_mut();
     fn wcsftime(text: *mut wchar_t, most: size_t, format: *const wchar_t, broken_down: *const tm) -> size_t, of |_| null_mut();
-    fn ctime(time: *const time_t) -> *mut c_char, of |_| null_mut();
     fn ctime_r(time: *const time_t, text: *mut c_char) -> *mut c_char, of |_| null_mut();
 }
