@@ -107,6 +107,17 @@ impl MappedFiles {
         cut(&mut lock(&self.mappings), addresses);
     }
 
+    /// What is mapped in this node's part from an address on without a gap.
+    #[must_use]
+    pub fn extent(&self, address: usize) -> Range<usize> {
+        let mappings = lock(&self.mappings);
+        let from_there = mappings.iter().skip_while(|mapping| mapping.addresses.start < address);
+        let end = from_there.fold(address, |end, mapping| {
+            if mapping.addresses.start == end { mapping.addresses.end } else { end }
+        });
+        address..end
+    }
+
     /// True if these addresses of this node's part are mapped with at least a protection.
     #[must_use]
     pub fn allow(&self, addresses: &Range<usize>, protection: i32) -> bool {
@@ -234,6 +245,8 @@ mod tests {
         assert!(files.allow(&(at..page(1).end), libc::PROT_READ));
         assert!(!files.allow(&(at..page(1).end), libc::PROT_WRITE));
         assert!(files.allow(&page(3), libc::PROT_WRITE));
+        assert_eq!(files.extent(at), at..page(2).start);
+        assert_eq!(files.extent(page(2).start), page(2).start..page(2).start);
         assert!(!files.allow(&(page(1).start..page(3).end), libc::PROT_READ));
     }
 

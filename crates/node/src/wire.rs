@@ -325,6 +325,22 @@ pub enum FileMapping {
         /// Where in the file it begins.
         offset: u64,
     },
+    /// A segment of System V shared memory is attached.
+    Attach {
+        /// The segment's number.
+        segment: i32,
+        /// First address.
+        address: u64,
+        /// Bytes.
+        length: u64,
+        /// `SHM_...` flags.
+        flags: i32,
+    },
+    /// It is detached.
+    Detach {
+        /// First address.
+        address: u64,
+    },
     /// Nothing is mapped there any more.
     Unmap {
         /// First address.

@@ -3,9 +3,10 @@
 #include "../harness.h"
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
-enum { PAGES = 5, WORDS = PAGES * PAGE / (int)sizeof(long) };
+enum { PAGES = 3, WORDS = PAGES * PAGE / (int)sizeof(long) };
 
 static pthread_barrier_t barrier;
 static int file;
@@ -124,6 +125,28 @@ static long mappings_of_threads(int self)
     return wrong;
 }
 
+/* The same with segments of System V shared memory. */
+static long segments_of_threads(int self)
+{
+    long wrong = 0;
+    int segment = shmget(IPC_PRIVATE, 3 * PAGE - 100, IPC_CREAT | 0600);
+    REQUIRE(segment >= 0);
+    of_thread[self] = shmat(segment, NULL, 0);
+    REQUIRE((void *)of_thread[self] != (void *)-1);
+    const long *seen = shmat(segment, NULL, SHM_RDONLY);
+    REQUIRE((void *)seen != (void *)-1);
+    EXPECT(0, shmctl(segment, IPC_RMID, NULL));
+    pthread_barrier_wait(&barrier);
+    long *other = of_thread[(self + 1) % threads];
+    __atomic_fetch_add(&other[1000], self + 1, __ATOMIC_SEQ_CST);
+    pthread_barrier_wait(&barrier);
+    wrong += seen[1000] != (self + threads - 1) % threads + 1;
+    EXPECT(0, shmdt(other));
+    EXPECT(0, shmdt(seen));
+    EXPECT(-1, shmdt(seen));
+    return wrong;
+}
+
 static long read_grown(int self)
 {
     long wrong = grown[0] != shared[0];
@@ -172,9 +195,10 @@ static int memory(void)
 
 int main(int argc, char **argv)
 {
-    parse(argc, argv, 4, 20);
+    parse(argc, argv, 4, 4);
     EXPECT(0, pthread_barrier_init(&barrier, NULL, (unsigned)threads));
     long wrong = try(regular) + try(posix) + try(memory);
     wrong += run_threads(threads, mappings_of_threads);
+    wrong += run_threads(threads, segments_of_threads);
     return verdict(wrong, "a mapped file was not common");
 }

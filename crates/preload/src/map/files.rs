@@ -66,7 +66,7 @@ pub(super) fn is_ours(node: &Node, protection: c_int, fd: c_int) -> bool {
         || protection & libc::PROT_EXEC == 0 && !(is_read_only(fd) && protection & libc::PROT_READ != 0)
 }
 
-fn failed(error: c_int) -> *mut c_void {
+pub(super) fn failed(error: c_int) -> *mut c_void {
     crate::errno::set(error);
     libc::MAP_FAILED
 }
@@ -159,6 +159,11 @@ pub(crate) fn change_file_here(mapping: &FileMapping) -> c_int {
             unsafe { gondwana_sys::syscall!(libc::SYS_close, file) };
             error
         }
+        FileMapping::Attach { segment, address, length, flags } => {
+            let start = to_usize(address);
+            super::segments::attach_here(files, segment, start..start + to_usize(length), flags)
+        }
+        FileMapping::Detach { address } => super::segments::detach_here(files, to_usize(address)),
         FileMapping::Unmap { address, length } => {
             let (start, bytes) = (to_usize(address), to_usize(length));
             // SAFETY: the program gives the memory up.
@@ -201,7 +206,7 @@ pub(crate) fn change_file_here(mapping: &FileMapping) -> c_int {
 const PROTECTIONS: [c_int; 3] = [libc::PROT_NONE, libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE];
 
 /// 0 after something has been done in consequence, or the error number of a system call.
-fn error_of(result: i64, then: impl FnOnce()) -> c_int {
+pub(super) fn error_of(result: i64, then: impl FnOnce()) -> c_int {
     if result < 0 {
         return crate::errno::get();
     }
@@ -210,7 +215,7 @@ fn error_of(result: i64, then: impl FnOnce()) -> c_int {
 }
 
 /// Makes a change of mappings wherever they are; 0 or the first error number.
-fn change(node: &'static Node, address: usize, mapping: FileMapping) -> c_int {
+pub(super) fn change(node: &'static Node, address: usize, mapping: FileMapping) -> c_int {
     let files = node.mapped_files();
     let (me, owner) = (node.number().index(), files.node_of(address).unwrap_or(0));
     let others = (0..node.nodes()).filter(|&other| files.are_together() && other != owner);

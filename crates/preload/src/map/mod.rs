@@ -13,6 +13,7 @@ mod files;
 mod forbidden;
 mod pages;
 mod protection;
+mod segments;
 
 pub(crate) use files::change_file_here;
 pub(crate) use protection::{allow_here, forbid_here, is_beyond_file, protect_here};

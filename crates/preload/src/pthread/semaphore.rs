@@ -1,9 +1,10 @@
-//! Unnamed semaphores.
+//! Unnamed semaphores. Named ones are the C library's, of one node.
 
 use super::{cancel, deadline};
 use crate::exit::flush_before_unlock;
 use gondwana_node::{Initialised, Node, Object};
-use libc::{c_int, c_uint, clockid_t, sem_t, timespec};
+use libc::{c_char, c_int, c_uint, clockid_t, sem_t, timespec};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// The initialisation data in the program's memory; the first operation sends it to the manager.
@@ -71,4 +72,27 @@ crate::shared_or_real! {
         unsafe { *value = now };
         0
     };
+}
+
+/// # Safety
+/// As the C library's `sem_open`. Arguments that the caller did not pass have arbitrary values, which it ignores.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sem_open(
+    name: *const c_char,
+    flags: c_int,
+    mode: libc::mode_t,
+    value: c_uint,
+) -> *mut sem_t {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if let Some(node) = Node::current()
+        && !TOLD.swap(true, Ordering::Relaxed)
+    {
+        node.refuse("sem_open(): threads of other nodes cannot use a named semaphore; use sem_init()");
+    }
+    // SAFETY: forwards the caller's arguments.
+    unsafe {
+        crate::real!(sem_open: fn(*const c_char, c_int, libc::mode_t, c_uint) -> *mut sem_t)(
+            name, flags, mode, value,
+        )
+    }
 }
