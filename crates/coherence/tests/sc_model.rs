@@ -152,7 +152,7 @@ fn many_programs(seeds: std::ops::Range<u64>, steps: usize) {
 
 #[test]
 fn many_small_programs() {
-    many_programs(0..40, 3);
+    many_programs(0..20, 3);
 }
 
 #[test]
