@@ -103,6 +103,21 @@ static inline long run_threads(int count, long (*work)(int self))
     return sum;
 }
 
+static inline void *harness_alone(void *work)
+{
+    return (void *)(intptr_t)((long (*)(void))work)();
+}
+
+/* What work() returns, in a new thread: each on the next node. */
+static inline long in_new_thread(long (*work)(void))
+{
+    pthread_t id;
+    void *result = NULL;
+    EXPECT(0, pthread_create(&id, NULL, harness_alone, (void *)work));
+    EXPECT(0, pthread_join(id, &result));
+    return (long)(intptr_t)result;
+}
+
 /* The verdict of a litmus program: main returns this. */
 static inline int verdict(long violations, const char *what)
 {

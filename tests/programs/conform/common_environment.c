@@ -94,21 +94,6 @@ static long again(int self)
     return getenv("AFTER") == NULL || strcmp(getenv("AFTER"), "clear") != 0;
 }
 
-static void *one(void *work)
-{
-    return (void *)(intptr_t)((long (*)(int))work)(0);
-}
-
-/* Runs it in a new thread: each on the next node. */
-static long in_thread(long (*work)(int))
-{
-    pthread_t id;
-    void *result = NULL;
-    EXPECT(0, pthread_create(&id, NULL, one, (void *)work));
-    EXPECT(0, pthread_join(id, &result));
-    return (long)(intptr_t)result;
-}
-
 int main(int argc, char **argv)
 {
     parse(argc, argv, 4, 100);
@@ -125,10 +110,10 @@ int main(int argc, char **argv)
         EXPECT(counted[0], counted[i]);
     EXPECT(0, setenv("SHELLS", "yes", 1));
     EXPECT(0, run_threads(threads, shells));
-    EXPECT(0, in_thread(clear));
+    EXPECT(0, run_threads(1, clear));
     EXPECT(0, run_threads(threads, cleared));
     EXPECT(0, setenv("AFTER", "clear", 1));
     EXPECT(0, run_threads(threads, again));
-    EXPECT(0, in_thread(again));
+    EXPECT(0, run_threads(1, again));
     return pass();
 }

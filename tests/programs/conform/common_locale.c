@@ -12,21 +12,6 @@ static const char *const zones[] = {"EST5EDT,M3.2.0,M11.1.0", "CET-1CEST,M3.5.0,
 static const int hours[] = {20, 2, 0, 9};
 static const char *const names[] = {"EDT", "CEST", "UTC", "XYZ"};
 
-static void *one(void *work)
-{
-    return (void *)(intptr_t)((long (*)(void))work)();
-}
-
-/* Runs it in a new thread: each on the next node. */
-static long in_thread(long (*work)(void))
-{
-    pthread_t id;
-    void *result = NULL;
-    EXPECT(0, pthread_create(&id, NULL, one, (void *)work));
-    EXPECT(0, pthread_join(id, &result));
-    return (long)(intptr_t)result;
-}
-
 static long set_utf8(void)
 {
     name = setlocale(LC_CTYPE, "C.UTF-8");
@@ -84,22 +69,22 @@ static long compare(void)
 int main(int argc, char **argv)
 {
     parse(argc, argv, 4, 3);
-    EXPECT(0, in_thread(set_c));
+    EXPECT(0, in_new_thread(set_c));
     for (int i = 0; i < iterations; i++) {
-        EXPECT(0, in_thread(set_utf8));
+        EXPECT(0, in_new_thread(set_utf8));
         for (int j = 0; j < threads; j++) {
-            EXPECT(1, in_thread(characters));
-            EXPECT(1, in_thread(name_is_utf8));
-            EXPECT(1, in_thread(set_unknown));
+            EXPECT(1, in_new_thread(characters));
+            EXPECT(1, in_new_thread(name_is_utf8));
+            EXPECT(1, in_new_thread(set_unknown));
         }
         EXPECT(1, name_is_utf8());
-        EXPECT(0, in_thread(set_c));
+        EXPECT(0, in_new_thread(set_c));
     }
     for (turn = 0; turn < 4; turn++) {
-        EXPECT(0, in_thread(set_zone));
+        EXPECT(0, in_new_thread(set_zone));
         for (int j = 0; j < threads; j++) {
-            EXPECT(hours[turn], in_thread(convert));
-            EXPECT(1, in_thread(compare));
+            EXPECT(hours[turn], in_new_thread(convert));
+            EXPECT(1, in_new_thread(compare));
             EXPECT(1, compare());
         }
     }

@@ -8,21 +8,6 @@
 
 static locale_t made, copied, extended;
 
-static void *one(void *work)
-{
-    return (void *)(intptr_t)((long (*)(void))work)();
-}
-
-/* Runs it in a new thread: each on the next node. */
-static long in_thread(long (*work)(void))
-{
-    pthread_t id;
-    void *result = NULL;
-    EXPECT(0, pthread_create(&id, NULL, one, (void *)work));
-    EXPECT(0, pthread_join(id, &result));
-    return (long)(intptr_t)result;
-}
-
 static long make(void)
 {
     made = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
@@ -105,21 +90,21 @@ int main(int argc, char **argv)
 {
     parse(argc, argv, 4, 5);
     for (int i = 0; i < iterations; i++) {
-        EXPECT(0, in_thread(make));
-        EXPECT(0, in_thread(copy));
-        EXPECT(1, in_thread(unknown));
+        EXPECT(0, in_new_thread(make));
+        EXPECT(0, in_new_thread(copy));
+        EXPECT(1, in_new_thread(unknown));
         for (int j = 0; j < threads; j++) {
-            EXPECT(0, in_thread(use));
-            EXPECT(0, in_thread(pass_on));
+            EXPECT(0, in_new_thread(use));
+            EXPECT(0, in_new_thread(pass_on));
         }
         EXPECT(0, use());
         extended = duplocale(copied);
         for (int j = 0; j < threads; j++) {
-            EXPECT(0, in_thread(extend));
-            EXPECT(1, in_thread(use_extended));
+            EXPECT(0, in_new_thread(extend));
+            EXPECT(1, in_new_thread(use_extended));
         }
         freelocale(extended);
-        EXPECT(0, in_thread(end));
+        EXPECT(0, in_new_thread(end));
     }
     return pass();
 }

@@ -19,21 +19,6 @@ static const char *const names[] = {"one", "two", "three", "four", "five", "six"
 static const time_t moments[] = {0, 1751328000, 86399};
 static int turn;
 
-static void *one(void *work)
-{
-    return (void *)(intptr_t)((long (*)(void))work)();
-}
-
-/* Runs it in a new thread: each on the next node. */
-static long in_thread(long (*work)(void))
-{
-    pthread_t id;
-    void *result = NULL;
-    EXPECT(0, pthread_create(&id, NULL, one, (void *)work));
-    EXPECT(0, pthread_join(id, &result));
-    return (long)(intptr_t)result;
-}
-
 static long ask(void)
 {
     const time_t *moment = &moments[turn % 3];
@@ -103,22 +88,22 @@ int main(int argc, char **argv)
     EXPECT(0, setenv("TZ", "UTC", 1));
     tzset();
     for (turn = 0; turn < iterations; turn++) {
-        EXPECT(0, in_thread(ask));
-        EXPECT(0, in_thread(ask_for_entries));
+        EXPECT(0, in_new_thread(ask));
+        EXPECT(0, in_new_thread(ask_for_entries));
         unknown_error = strerror(4000 + turn); /* the text is the thread's */
         struct in_addr number = {htonl(0x0a000001u + (unsigned)turn)};
         address = inet_ntoa(number); /* so is this one */
         int members = (int)read_entries();
         for (int i = 0; i < threads; i++) {
-            EXPECT(0, in_thread(read_results));
-            EXPECT(members, in_thread(read_entries));
+            EXPECT(0, in_new_thread(read_results));
+            EXPECT(members, in_new_thread(read_entries));
         }
         EXPECT(0, read_results());
     }
     for (turn = 0; turn < 9; turn++) {
-        EXPECT(0, turn % 4 == 3 ? next_token() : in_thread(next_token));
-        EXPECT(1, in_thread(token_is_right));
+        EXPECT(0, turn % 4 == 3 ? next_token() : in_new_thread(next_token));
+        EXPECT(1, in_new_thread(token_is_right));
     }
-    EXPECT(1, in_thread(next_token));
+    EXPECT(1, in_new_thread(next_token));
     return pass();
 }
