@@ -8,6 +8,7 @@ mod child;
 mod choice;
 mod figures;
 mod interrupt;
+mod json_file;
 mod machine;
 mod measure;
 mod memory;
@@ -21,10 +22,9 @@ mod sim;
 
 use choice::choose;
 use figures::Figure;
-use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
-use gondwana_console::output::Output;
 use gondwana_launcher::run::options::Fabric;
+use json_file::JsonFile;
 use measure::measure;
 use programs::Programs;
 use report::FigureRow;
@@ -83,8 +83,7 @@ pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
         None => {}
     }
     let chosen = choose(figures::all(options.fabric), &options.only, |figure| figure.name)?;
-    let output =
-        options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
+    let json = JsonFile::open(options.json.as_deref())?;
     let mut programs = Programs::new()?;
     programs
         .build(chosen.iter().flat_map(Figure::runners).filter_map(|runner| runner.app()), &options.apps)?;
@@ -93,8 +92,6 @@ pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
     let results = measure(&chosen, &programs, repetitions);
     let rows: Vec<FigureRow> = chosen.iter().map(|figure| FigureRow::new(figure, &results)).collect();
     print!("{}", report::table(&rows));
-    if let Some(file) = output {
-        file.write(&format!("{:#}\n", report::json(&rows, options.fabric, repetitions, load_before)))?;
-    }
+    json.write(|| report::json(&rows, options.fabric, repetitions, load_before))?;
     Ok(if rows.iter().all(FigureRow::is_measured) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -9,11 +9,10 @@ mod ratios;
 mod report;
 
 use super::choice::{Fabrics, choose};
+use super::json_file::JsonFile;
 use super::machine;
 use super::programs::Programs;
-use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
-use gondwana_console::output::Output;
 use gondwana_topology::MAX_NODES;
 use measure::AppSetup;
 use report::AppOutcome;
@@ -51,8 +50,7 @@ pub(crate) struct AppsOptions {
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
 pub(crate) fn apps(options: &AppsOptions) -> Result<ExitCode, Failure> {
     let cases = choose(case::all(), &options.only, |case| case.name)?;
-    let output =
-        options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
+    let json = JsonFile::open(options.json.as_deref())?;
     let mut programs = Programs::new()?;
     programs.build(cases.iter().map(|case| case.program), &options.apps)?;
     let load_before = machine::load();
@@ -68,10 +66,7 @@ pub(crate) fn apps(options: &AppsOptions) -> Result<ExitCode, Failure> {
     let outcomes: Vec<AppOutcome> =
         cases.iter().map(|case| (*case, measure::measure(case, &setup, &programs))).collect();
     print!("{}", report::table(&setup, load_before, &outcomes));
-    if let Some(file) = output {
-        let json = report::json(machine::facts(load_before), &setup, &outcomes);
-        file.write(&format!("{json:#}\n"))?;
-    }
+    json.write(|| report::json(machine::facts(load_before), &setup, &outcomes))?;
     let measured = outcomes.iter().all(|(_, outcome)| outcome.as_ref().is_ok_and(|it| it.is_complete()));
     Ok(if measured { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

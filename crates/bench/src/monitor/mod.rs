@@ -12,13 +12,12 @@ mod overhead;
 mod report;
 
 use super::choice::choose;
+use super::json_file::JsonFile;
 use super::machine;
 use super::programs::Programs;
 use case::MonitorCase;
 use cost::Cost;
-use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
-use gondwana_console::output::Output;
 use gondwana_topology::MAX_NODES;
 use overhead::Overhead;
 use report::MonitorOutcome;
@@ -48,8 +47,7 @@ pub(crate) struct MonitorOptions {
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
 pub(crate) fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
     let cases = choose(case::all(), &options.only, |case| case.name)?;
-    let output =
-        options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
+    let json = JsonFile::open(options.json.as_deref())?;
     let mut programs = Programs::new()?;
     let workloads = cases.iter().filter(|case| case.is_workload()).map(|case| case.program);
     programs.build(workloads, &options.apps)?;
@@ -59,10 +57,7 @@ pub(crate) fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
     let outcomes: Vec<MonitorOutcome> =
         cases.iter().map(|case| (*case, measure(case, nodes, pairs, cost, &programs))).collect();
     print!("{}", report::table(nodes, pairs, cost, load_before, &outcomes));
-    if let Some(file) = output {
-        let json = report::json(machine::facts(load_before), nodes, pairs, cost, &outcomes);
-        file.write(&format!("{json:#}\n"))?;
-    }
+    json.write(|| report::json(machine::facts(load_before), nodes, pairs, cost, &outcomes))?;
     let measured = outcomes.iter().all(|(_, outcome)| outcome.is_ok());
     Ok(if measured { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -6,11 +6,10 @@ mod measure;
 mod report;
 
 use super::choice::Fabrics;
+use super::json_file::JsonFile;
 use super::machine;
 use super::programs::Programs;
-use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
-use gondwana_console::output::Output;
 use gondwana_topology::MAX_NODES;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,17 +32,13 @@ pub(crate) struct OpenmpOptions {
 
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if some were not measured.
 pub(crate) fn openmp(options: &OpenmpOptions) -> Result<ExitCode, Failure> {
-    let output =
-        options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
+    let json = JsonFile::open(options.json.as_deref())?;
     let programs = Programs::new()?;
     let load_before = machine::load();
     let ways =
         measure::measure(&programs, options.nodes, &options.fabrics.chosen(), usize::from(options.rounds));
     print!("{}", report::table(options.nodes, options.rounds, &ways));
-    if let Some(file) = output {
-        let json = report::json(machine::facts(load_before), options.nodes, options.rounds, &ways);
-        file.write(&format!("{json:#}\n"))?;
-    }
+    json.write(|| report::json(machine::facts(load_before), options.nodes, options.rounds, &ways))?;
     let measured = ways.iter().all(|way| way.failed.is_none());
     Ok(if measured { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

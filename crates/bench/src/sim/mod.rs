@@ -8,11 +8,10 @@ mod measure;
 mod report;
 
 use super::choice::choose;
+use super::json_file::JsonFile;
 use super::machine;
 use super::programs::Programs;
-use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
-use gondwana_console::output::Output;
 use measure::SimSetup;
 use report::SimOutcome;
 use std::ffi::OsString;
@@ -46,8 +45,7 @@ pub(crate) struct SpeedOptions {
 /// something else was not measured.
 pub(crate) fn sim(options: &SpeedOptions) -> Result<ExitCode, Failure> {
     let cases = choose(case::all(), &options.only, |case| case.name)?;
-    let output =
-        options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
+    let json = JsonFile::open(options.json.as_deref())?;
     let mut programs = Programs::new()?;
     programs.build(cases.iter().filter_map(|case| case.workload()), &options.apps)?;
     programs.build_for_simulator(cases.iter().filter_map(|case| case.workload()))?;
@@ -65,10 +63,7 @@ pub(crate) fn sim(options: &SpeedOptions) -> Result<ExitCode, Failure> {
     let outcomes: Vec<SimOutcome> =
         cases.iter().map(|case| (*case, measure::measure(case, &setup, &programs))).collect();
     print!("{}", report::table(&setup, load_before, &outcomes));
-    if let Some(file) = output {
-        let json = report::json(machine::facts(load_before), &setup, &outcomes);
-        file.write(&format!("{json:#}\n"))?;
-    }
+    json.write(|| report::json(machine::facts(load_before), &setup, &outcomes))?;
     let can_run = setup.valgrind.is_ok();
     let complete = outcomes
         .iter()

@@ -1,5 +1,6 @@
 //! Changes mappings: discards their contents, replaces and moves them.
 
+use super::failed;
 use super::forbidden::Forbidden;
 use super::pages::{read_file, share};
 use super::protection::{allow_again, protect, restrict, restricted, result};
@@ -52,8 +53,7 @@ pub(super) fn replace(
     file: Option<(c_int, off_t)>,
 ) -> *mut c_void {
     let Some(pages) = shared_pages(node, address, length) else {
-        crate::errno::set(libc::EINVAL);
-        return libc::MAP_FAILED;
+        return failed(libc::EINVAL);
     };
     let mut error = allow_again(node, &pages);
     if error == 0 {
@@ -67,8 +67,7 @@ pub(super) fn replace(
     if error == 0 {
         return address as *mut c_void;
     }
-    crate::errno::set(error);
-    libc::MAP_FAILED
+    failed(error)
 }
 
 /// # Safety
@@ -91,12 +90,8 @@ unsafe extern "C" fn remap(
     if let Some(node) = Node::current()
         && node.mapped_files().node_of(old as usize).is_some()
     {
-        return super::files::resize(node, old as usize, old_length, new_length, flags).unwrap_or_else(
-            |error| {
-                crate::errno::set(error);
-                libc::MAP_FAILED
-            },
-        );
+        return super::files::resize(node, old as usize, old_length, new_length, flags)
+            .unwrap_or_else(failed);
     }
     let Some(node) = Node::current().filter(|node| node.is_shared(old as usize)) else {
         let real = crate::real!(mremap: fn(*mut c_void, size_t, size_t, c_int, *mut c_void) -> *mut c_void);
@@ -105,10 +100,7 @@ unsafe extern "C" fn remap(
     };
     // SAFETY: the exported function passes the place of its return address.
     let caller = unsafe { Caller::at(slot) };
-    resize(node, old as usize, old_length, new_length, flags, caller).unwrap_or_else(|error| {
-        crate::errno::set(error);
-        libc::MAP_FAILED
-    })
+    resize(node, old as usize, old_length, new_length, flags, caller).unwrap_or_else(failed)
 }
 
 /// Mappings shrink where they are, and grow elsewhere.

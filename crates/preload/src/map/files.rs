@@ -3,6 +3,7 @@
 //!
 //! A change is made on the node whose part the addresses are in at last: it may give them out anew as soon as nothing is there.
 
+use super::failed;
 use crate::io::descriptors::{fetch, is_here};
 use crate::numbers::int;
 use crate::private_stack::uninterrupted;
@@ -66,11 +67,6 @@ pub(super) fn is_ours(node: &Node, protection: c_int, fd: c_int) -> bool {
         || protection & libc::PROT_EXEC == 0 && !(is_read_only(fd) && protection & libc::PROT_READ != 0)
 }
 
-pub(super) fn failed(error: c_int) -> *mut c_void {
-    crate::errno::set(error);
-    libc::MAP_FAILED
-}
-
 /// Maps a regular file, shared.
 #[allow(clippy::too_many_arguments, reason = "those of mmap")]
 pub(super) fn map(
@@ -99,26 +95,39 @@ pub(super) fn map(
         }
         return failed(error);
     }
-    if files.are_together() {
-        let mapping = FileMapping::Map {
-            process: gondwana_sys::process(),
-            descriptor: fd,
-            address: address as u64,
-            length: bytes as u64,
-            protection,
-            flags: how,
-            offset: offset.cast_unsigned(),
-        };
-        if let Err(error) = node.change_elsewhere(ProcessChange::File(mapping)) {
-            unmap(node, address, bytes);
-            node.refuse(&format!(
-                "a shared mapping of a file: another node cannot map it ({}), so no node does",
-                std::io::Error::from_raw_os_error(error)
-            ));
-            return failed(error);
-        }
+    let mapping = FileMapping::Map {
+        process: gondwana_sys::process(),
+        descriptor: fd,
+        address: address as u64,
+        length: bytes as u64,
+        protection,
+        flags: how,
+        offset: offset.cast_unsigned(),
+    };
+    map_elsewhere(
+        node,
+        address..address + bytes,
+        mapping,
+        "a shared mapping of a file: another node cannot map it",
+    )
+}
+
+/// Has the other nodes map what this one has mapped, if all nodes map the same files. The address, or a failure, `refused` in a sentence.
+pub(super) fn map_elsewhere(
+    node: &'static Node,
+    addresses: Range<usize>,
+    mapping: FileMapping,
+    refused: &str,
+) -> *mut c_void {
+    if node.mapped_files().are_together()
+        && let Err(error) = node.change_elsewhere(ProcessChange::File(mapping))
+    {
+        unmap(node, addresses.start, addresses.len());
+        let why = std::io::Error::from_raw_os_error(error);
+        node.refuse(&format!("{refused} ({why}), so no node does"));
+        return failed(error);
     }
-    address as *mut c_void
+    addresses.start as *mut c_void
 }
 
 /// Maps a file in this process; 0 or an error number.

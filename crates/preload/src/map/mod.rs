@@ -59,8 +59,7 @@ fn map(
             } else {
                 "mmap() of a file, shared and writable, in place of a part of other memory"
             });
-            crate::errno::set(libc::ENODEV);
-            return libc::MAP_FAILED;
+            return failed(libc::ENODEV);
         }
     }
     let readable = protection & libc::PROT_READ != 0;
@@ -79,8 +78,7 @@ fn map(
             }
         } else if node.is_shared(address as usize) && (anonymous || copied) {
             if flags & libc::MAP_FIXED_NOREPLACE != 0 {
-                crate::errno::set(libc::EEXIST);
-                return libc::MAP_FAILED;
+                return failed(libc::EEXIST);
             }
             return change::replace(
                 node,
@@ -101,6 +99,12 @@ fn map(
     unsafe { real(address, length, protection, flags, fd, offset) }
 }
 
+/// What a function that makes a mapping gives if it cannot.
+fn failed(error: c_int) -> *mut c_void {
+    crate::errno::set(error);
+    libc::MAP_FAILED
+}
+
 /// Anonymous memory with restricted protection, often PROT_NONE at first.
 fn share_restricted(node: &'static Node, length: size_t, protection: c_int, caller: Caller) -> *mut c_void {
     let address = share(node, length, caller);
@@ -112,8 +116,7 @@ fn share_restricted(node: &'static Node, length: size_t, protection: c_int, call
         0 => address,
         error => {
             node.unmap_pages(pages.start, pages.len());
-            crate::errno::set(error);
-            libc::MAP_FAILED
+            failed(error)
         }
     }
 }
@@ -121,8 +124,7 @@ fn share_restricted(node: &'static Node, length: size_t, protection: c_int, call
 /// A private or read-only mapping of a file becomes a shared copy of it.
 fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t, caller: Caller) -> *mut c_void {
     if !offset.cast_unsigned().is_multiple_of(PAGE_SIZE as u64) {
-        crate::errno::set(libc::EINVAL);
-        return libc::MAP_FAILED;
+        return failed(libc::EINVAL);
     }
     let address = share(node, length, caller);
     if address == libc::MAP_FAILED {
@@ -132,8 +134,7 @@ fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t, call
         0 => address,
         error => {
             node.unmap_pages(address as usize, length);
-            crate::errno::set(error);
-            libc::MAP_FAILED
+            failed(error)
         }
     }
 }

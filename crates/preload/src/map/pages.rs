@@ -1,5 +1,6 @@
 //! Shared pages for mappings, and their contents from files.
 
+use super::failed;
 use super::forbidden::Forbidden;
 use super::protection::protect;
 use gondwana_memory::PAGE_SIZE;
@@ -9,10 +10,7 @@ use libc::{c_int, c_void, off_t, size_t};
 /// Pages of shared memory for a mapping; `MAP_FAILED` if there are none.
 pub(super) fn share(node: &'static Node, length: size_t, caller: Caller) -> *mut c_void {
     node.map_pages(length, caller).map_or_else(
-        || {
-            crate::errno::set(libc::ENOMEM);
-            libc::MAP_FAILED
-        },
+        || failed(libc::ENOMEM),
         |address| {
             node.note_allocation(address, length, caller, true);
             address as *mut c_void

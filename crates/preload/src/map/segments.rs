@@ -1,10 +1,11 @@
 //! System V shared memory: attached on all nodes, as [shared mappings of files](super::files) are.
 
-use super::files::{change, error_of, failed, unmap};
+use super::failed;
+use super::files::{change, error_of, map_elsewhere};
 use super::protection::result;
 use crate::private_stack::uninterrupted;
 use gondwana_memory::PAGE_SIZE;
-use gondwana_node::{FileMapping, MappedFiles, Node, ProcessChange};
+use gondwana_node::{FileMapping, MappedFiles, Node};
 use libc::{c_int, c_void, shmid_ds, size_t};
 use std::ops::Range;
 
@@ -62,19 +63,9 @@ pub(crate) unsafe extern "C" fn shmat(segment: c_int, wanted: *const c_void, fla
         uninterrupted(|| files.remove(&(address..address + bytes)));
         return failed(error);
     }
-    if files.are_together() {
-        let (at, length) = (address as u64, bytes as u64);
-        let attach = FileMapping::Attach { segment, address: at, length, flags };
-        if let Err(error) = node.change_elsewhere(ProcessChange::File(attach)) {
-            unmap(node, address, bytes);
-            node.refuse(&format!(
-                "shmat(): another node cannot attach the segment ({}), so no node does",
-                std::io::Error::from_raw_os_error(error)
-            ));
-            return failed(error);
-        }
-    }
-    address as *mut c_void
+    let (at, length) = (address as u64, bytes as u64);
+    let attach = FileMapping::Attach { segment, address: at, length, flags };
+    map_elsewhere(node, address..address + bytes, attach, "shmat(): another node cannot attach the segment")
 }
 
 /// # Safety
