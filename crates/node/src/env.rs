@@ -210,7 +210,8 @@ impl Env for NodeEnv {
     }
 
     fn is_written(&mut self, page: Page) -> bool {
-        self.pages.is_written(page.0)
+        // The monitor learns which bytes it is.
+        if self.is_observed() { self.diff(page, &mut Vec::new()) > 0 } else { self.pages.is_written(page.0) }
     }
 
     fn diff_and_keep(&mut self, page: Page, out: &mut Vec<u8>) -> usize {
@@ -223,7 +224,12 @@ impl Env for NodeEnv {
     }
 
     fn renew_twin(&mut self, page: Page) -> bool {
-        self.pages.renew_twin(page.0)
+        // As above.
+        if self.is_observed() {
+            self.diff_and_keep(page, &mut Vec::new()) > 0
+        } else {
+            self.pages.renew_twin(page.0)
+        }
     }
 
     fn patch(&mut self, page: Page, diff: &[u8]) {

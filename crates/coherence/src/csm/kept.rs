@@ -16,7 +16,8 @@
 //!   compared once more, since a thread may have written it meanwhile, and is an ordinary page again.
 //!
 //! The monitor sees which line of a page a thread accesses when it faults. While a node is observed, all its kept pages are therefore
-//! ordinary ones after one in [`CsmOptions::sample`](super::CsmOptions::sample) releases: their accesses are sampled.
+//! ordinary ones after one in [`CsmOptions::sample`](super::CsmOptions::sample) releases: their accesses are sampled. The
+//! intervals differ: a program that releases a fixed number of times in each step of a loop would be sampled in one place of it only.
 //!
 //! A page with a diff under way is not merged: the home's frame may lack what the twin already has, which would pass
 //! for a change of the home's. A release at a barrier therefore waits for the acknowledgements of such diffs even if only one peer
@@ -38,13 +39,21 @@ pub(super) enum Kept {
     Idle,
 }
 
+/// Whether a release is one of those, one in `sample` (at least 1), whose accesses the monitor samples.
+///
+/// The multiples of the golden ratio are spread evenly, and in no fixed period.
+fn is_sampled(release: u32, sample: u32) -> bool {
+    const GOLDEN_RATIO: u32 = 0x9e37_79b9;
+    release.wrapping_mul(GOLDEN_RATIO) <= u32::MAX / sample
+}
+
 impl Csm {
     /// Finds out which of the dirty `pages` (ascending) go on being written over this release, and takes write access from the
     /// others whose diffs are about to be made, so that a later write is seen.
     pub(super) fn stop_writers(&mut self, pages: &[Page], env: &mut dyn Env) {
         let completed = self.flushes.completed();
-        let keeps = self.options.keep > 0
-            && !(env.is_observed() && self.releases.is_multiple_of(self.options.sample));
+        let keeps =
+            self.options.keep > 0 && !(env.is_observed() && is_sampled(self.releases, self.options.sample));
         let mut kept = std::mem::take(&mut self.kept);
         let mut stopped = std::mem::take(&mut self.scratch.pages);
         let known = kept.len();
@@ -244,5 +253,27 @@ impl Csm {
         self.counters.one_sided_reads += updated;
         self.counters.merges += updated;
         count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_sampled;
+
+    #[test]
+    fn one_in_so_many_releases_is_sampled_in_each_place_of_a_loop() {
+        assert!((0..100).all(|release| is_sampled(release, 1)));
+        for sample in [2, 4, 16, 60] {
+            let sampled: Vec<u32> = (0..10_000).filter(|&release| is_sampled(release, sample)).collect();
+            let expected = 10_000 / sample as usize;
+            assert!(sampled.len().abs_diff(expected) <= expected / 20, "{sample}: {}", sampled.len());
+            assert!(sampled.windows(2).all(|pair| pair[1] - pair[0] <= 3 * sample), "{sampled:?}");
+            for steps in [2, 3, 4, 8, 16] {
+                assert!(
+                    (0..steps).all(|place| sampled.iter().any(|release| release % steps == place)),
+                    "{sample} {steps}"
+                );
+            }
+        }
     }
 }
