@@ -27,6 +27,24 @@ fn descriptors_between_computers_are_refused() {
     refused("tcp", "descriptors", "gondwana: node 1: read() on descriptor 3, which only node 0 has open: ");
 }
 
+/// A child process of another node's thread has main's descriptors and thread-local variables on one computer only.
+#[test]
+fn children_of_other_nodes_have_what_their_computer_has() {
+    let folder = Folder::new();
+    folder.compile("forks");
+    let forks =
+        |fabric| run(&mut whole().run(&folder, &["-n", "2", "--fabric", fabric, "--", "./forks"]), LIMIT);
+    let ran = forks("shm");
+    assert_eq!((ran.output.as_str(), ran.errors.as_str()), ("written\n1 0 0\n", ""));
+    let ran = forks("tcp");
+    assert_eq!(ran.output, format!("Bad file descriptor1 {} 0\n", libc::SIGSEGV));
+    assert_eq!(
+        ran.errors,
+        "gondwana: a child process of node 1 accesses thread-local variables or a mapped file of node 0, which is on another \
+         computer: a child has copies of shared memory only\n"
+    );
+}
+
 #[test]
 fn what_streams_cannot_do_elsewhere_is_refused() {
     for fabric in ["shm", "tcp"] {

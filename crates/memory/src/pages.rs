@@ -425,7 +425,8 @@ impl Pages {
     }
 
     /// A range without the excluded pages.
-    fn included(&self, pages: Range<u32>) -> Vec<Range<u32>> {
+    #[must_use]
+    pub fn included(&self, pages: Range<u32>) -> Vec<Range<u32>> {
         let mut excluded = self.excluded.clone();
         excluded.sort_unstable_by_key(|part| part.start);
         let mut parts = vec![];

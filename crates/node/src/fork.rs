@@ -1,12 +1,18 @@
 //! A copy of this process made by `fork`.
 
+use crate::copy_done::CopyDone;
+use crate::monitor::Touch;
 use crate::signal_mask::SignalMask;
 use crate::{CURRENT, Node};
-use std::fs::File;
-use std::io::Read;
+use gondwana_coherence::{Access, Page};
+use gondwana_memory::PAGE_SIZE;
+use gondwana_prefetch::Prefetch;
+use gondwana_topology::NodeId;
 use std::ops::Range;
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// How many pages after a missing one are fetched with it.
+const AHEAD: u32 = 127;
 
 /// In a child: the node that its parent is.
 static FORMER: AtomicPtr<Node> = AtomicPtr::new(std::ptr::null_mut());
@@ -21,26 +27,61 @@ impl Node {
         former.is_shared(address).then(|| former.heap.usable_size(address).unwrap_or(0))
     }
 
+    /// In a child made by [`Node::fork`]: its parent and the other node that alone could access an address.
+    #[must_use]
+    pub fn out_of_reach_of_child(address: usize) -> Option<(NodeId, NodeId)> {
+        // SAFETY: as above.
+        let former = unsafe { FORMER.load(Ordering::Acquire).as_ref() }?;
+        former.out_of_reach(address).map(|owner| (former.me, owner))
+    }
+
     /// Makes a child process by `fork`. What was shared becomes the child's private copy of this node's memory,
     /// and the child is no node any more; most often it runs another program next. The parent waits for the
-    /// copy to be complete. `own` is the part of the [thread memory](gondwana_memory::ThreadMemory) that the calling thread has, if
+    /// copy to be complete. What other nodes alone have is fetched before, so the child sees each byte as it was at some moment of
+    /// this call, or as the calling thread left it. `own` is the part of the [thread memory](gondwana_memory::ThreadMemory) that the calling thread has, if
     /// it has any.
     ///
     /// # Errors
-    /// `EAGAIN` if the two cannot be told of each other, or what `fork` gives (as its result).
+    /// `EAGAIN` if the kernel refuses a page that both have, or what `fork` gives (as its result).
     pub fn fork(&'static self, own: Range<usize>, fork: impl FnOnce() -> i32 + 'static) -> Result<i32, i32> {
+        if self.has_company() {
+            self.fetch_all();
+        }
         self.privately(move || self.fork_here(&own, fork))
     }
 
-    fn fork_here(&'static self, own: &Range<usize>, fork: impl FnOnce() -> i32) -> Result<i32, i32> {
-        let mut ends = [0; 2];
-        // SAFETY: the kernel writes two descriptors, which nobody else owns.
-        let (reading, writing) = unsafe {
-            if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-                return Err(libc::EAGAIN);
+    /// Brings in all shared pages that any node has used. Those that another node takes away before all are here leave their contents
+    /// behind in this node's memory.
+    fn fetch_all(&'static self) {
+        let segments = std::iter::once(self.geometry.span()).chain(self.geometry.overlays().iter().copied());
+        for segment in segments {
+            let bytes = segment.base..segment.base + segment.pages as usize * PAGE_SIZE;
+            self.visit_used(bytes, |used| self.fetch(&used));
+        }
+    }
+
+    fn fetch(&'static self, bytes: &Range<usize>) {
+        let pages = self.geometry.page_of(bytes.start).zip(self.geometry.page_of(bytes.end - 1));
+        let Some((first, last)) = pages else { return };
+        self.privately(move || {
+            let shared = self.core().env.pages.included(first..last + 1);
+            for part in shared {
+                let end = part.end;
+                for page in part {
+                    let touch = Touch { address: self.geometry.address_of(page), code: 0, writer: None };
+                    self.resolve(
+                        Page(page),
+                        Access::Read,
+                        Prefetch::next((end - page - 1).min(AHEAD)),
+                        touch,
+                    );
+                }
             }
-            (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
-        };
+        });
+    }
+
+    fn fork_here(&'static self, own: &Range<usize>, fork: impl FnOnce() -> i32) -> Result<i32, i32> {
+        let done = CopyDone::new().ok_or(libc::EAGAIN)?;
         // Held across the fork: the child must find the machines at rest.
         let mut core = self.core();
         let blocked = SignalMask::block_all();
@@ -54,6 +95,7 @@ impl Node {
             if let Err(error) = copied {
                 crate::fatal(&format!("copying shared memory for a child process: {error}"));
             }
+            done.tell();
             blocked.set();
             FORMER.store(CURRENT.load(Ordering::Acquire), Ordering::Release);
             CURRENT.store(std::ptr::null_mut(), Ordering::Release);
@@ -69,10 +111,8 @@ impl Node {
             }
         }
         blocked.set();
-        drop(writing);
         if child > 0 {
-            // Ends when the child has closed its end, by finishing its copy or by dying.
-            let _ = File::from(reading).read(&mut [0]);
+            done.wait(child);
         }
         Ok(child)
     }

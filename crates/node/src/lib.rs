@@ -10,6 +10,7 @@ mod announcements;
 mod by_ticket;
 mod clock;
 mod code_address;
+mod copy_done;
 mod core;
 mod defect;
 mod deferred;

@@ -58,6 +58,12 @@ impl Node {
         }
     }
 
+    /// The first descriptor, of a number or above, that the program has open on another node.
+    pub fn next_descriptor(&'static self, owner: usize, from: i32) -> Option<i32> {
+        let answer = self.ask(node_of(owner), move |ticket| Wire::NextDescriptor { ticket, from });
+        i32::try_from(answer).ok().filter(|&number| number >= from)
+    }
+
     fn change_on(&'static self, node: NodeId, change: ProcessChange) -> Result<(), i32> {
         match self.ask_for(node, move |ticket| Wire::Everywhere { ticket, change })? {
             0 => Ok(()),

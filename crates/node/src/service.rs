@@ -295,6 +295,10 @@ impl Node {
                 let answer = (self.hooks.lend)(descriptor);
                 self.core().answer(from, ticket, Answer::Done(i64::from(answer)));
             }
+            Wire::NextDescriptor { ticket, from: least } => {
+                let answer = (self.hooks.next_descriptor)(least);
+                self.core().answer(from, ticket, Answer::Done(i64::from(answer)));
+            }
             Wire::Stream { ticket, call } => self.stream_call_came(from, ticket, call, bulk),
             Wire::StreamDone { ticket, done } => {
                 self.stream_call_done(ticket, StreamDone { bytes: bulk.to_vec(), ..done });

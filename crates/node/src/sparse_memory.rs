@@ -69,7 +69,7 @@ impl Node {
     }
 
     /// Calls `visit` with the parts of a range of shared addresses that may hold something other than zeros, in their order.
-    fn visit_used(&'static self, bytes: Range<usize>, mut visit: impl FnMut(Range<usize>)) {
+    pub(crate) fn visit_used(&'static self, bytes: Range<usize>, mut visit: impl FnMut(Range<usize>)) {
         let pages = self.geometry.page_of(bytes.start).zip(self.geometry.page_of(bytes.end - 1));
         let Some((first, last)) = pages.filter(|_| bytes.len() >= LARGE) else { return visit(bytes) };
         let base = bytes.start / PAGE_SIZE * PAGE_SIZE;

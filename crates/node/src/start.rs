@@ -50,6 +50,8 @@ pub struct Hooks {
     pub apply: fn(&ProcessChange) -> i32,
     /// Lends a descriptor of the program to another node. Gives this process's number or, negative, an error number.
     pub lend: fn(i32) -> i32,
+    /// The first descriptor, of a number or above, that the program has open in this process; -1 if there is none.
+    pub next_descriptor: fn(i32) -> i32,
     /// Makes a call on a stream of this node for another one, which has given these bytes to be written.
     pub call_stream: fn(&StreamCall, &[u8]) -> StreamDone,
     /// As `call_stream` if that takes no time: neither a system call nor another thread is in the way.

@@ -225,6 +225,12 @@ impl Node {
         self.threads.any_remote()
     }
 
+    /// True if threads of the program may be, or have been, on other nodes.
+    #[must_use]
+    pub fn has_company(&self) -> bool {
+        !self.is_first() || self.has_remote_threads()
+    }
+
     /// A thread of this node will run on this stack. Brings in the part of it that is used first.
     pub fn begin_stack(&'static self, stack: &Range<usize>) {
         let Some(pages) = self.pages_of_stack(stack) else { return };

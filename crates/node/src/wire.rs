@@ -93,6 +93,13 @@ pub(crate) enum Wire {
         /// The descriptor's number.
         descriptor: i32,
     },
+    /// Which descriptor, of this number or above, does the program have open on the receiver? Answered with the first, or -1.
+    NextDescriptor {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+        /// The least number.
+        from: i32,
+    },
     /// Make a call on a stream that the receiver has opened; answered with `StreamDone`. What the call writes travels beside it.
     Stream {
         /// The sender's name for the operation.
@@ -437,6 +444,7 @@ impl Wire {
             | Self::Replicate { .. } => 5,
             Self::Everywhere { .. }
             | Self::Lend { .. }
+            | Self::NextDescriptor { .. }
             | Self::Stream { .. }
             | Self::StreamDone { .. }
             | Self::Exit(_)

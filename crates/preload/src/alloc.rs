@@ -253,13 +253,16 @@ unsafe fn reallocate_for(pointer: *mut c_void, size: usize, caller: Caller) -> *
     moved as *mut c_void
 }
 
-/// `realloc` in the child of a `fork`, for a block from before it: moves the block to the C library's heap.
+/// `realloc` in the child of a `fork`, for a block from before it: moves the block to the C library's heap. `old` is the block's size,
+/// or 0 where only the node that has allocated it knows.
 unsafe fn take_over(pointer: *mut c_void, old: usize, size: usize) -> *mut c_void {
-    // SAFETY: both blocks are at least as long as what is copied, and do not overlap.
+    // What follows a shorter block can be read as well, and its copy may hold anything.
+    let copied = if old == 0 { size } else { old.min(size) };
+    // SAFETY: both are at least as long as what is copied, and do not overlap.
     unsafe {
         let moved = Private::malloc(size);
         if !moved.is_null() {
-            std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), moved.cast(), old.min(size));
+            std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), moved.cast(), copied);
         }
         moved
     }

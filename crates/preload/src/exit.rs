@@ -37,8 +37,7 @@ pub(crate) fn flush_output() {
 #[inline]
 pub(crate) fn has_output_for_next(node: &Node) -> bool {
     // SAFETY: the stream exists as long as the process.
-    (!node.is_first() || node.has_remote_threads())
-        && unsafe { may_hold_output(STANDARD_OUTPUT.load(Ordering::Relaxed)) }
+    node.has_company() && unsafe { may_hold_output(STANDARD_OUTPUT.load(Ordering::Relaxed)) }
 }
 
 /// Called before a thread unlocks.

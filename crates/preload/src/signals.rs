@@ -117,6 +117,11 @@ unsafe fn deliver(mut signal: c_int, info: *mut siginfo_t, context: *mut c_void,
         libc::SIG_DFL | libc::SIG_IGN => {
             if let Some(node) = Node::current() {
                 node.report_crash(signal, address, at);
+            } else if let Some((parent, owner)) = Node::out_of_reach_of_child(address) {
+                crate::report::line(&format!(
+                    "a child process of node {parent} accesses thread-local variables or a mapped file of node {owner}, which is on \
+                     another computer: a child has copies of shared memory only"
+                ));
             }
             die_by(signal);
         }

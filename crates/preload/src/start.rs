@@ -91,6 +91,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         on_private_stack: private_stack::on_private_stack,
         apply,
         lend: descriptors::lend,
+        next_descriptor: descriptors::next_open,
         call_stream: streams_for_others::call_here,
         call_stream_at_once: streams_for_others::call_at_once,
         native_self: pthread::native_self,

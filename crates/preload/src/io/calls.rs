@@ -6,8 +6,8 @@ use crate::numbers::many;
 use crate::signals::without_faults;
 use gondwana_memory::PAGE_SIZE;
 use libc::{
-    c_char, c_int, c_uint, c_void, clockid_t, epoll_event, gid_t, id_t, off_t, pid_t, rusage, sigset_t,
-    size_t, sockaddr, socklen_t, ssize_t, timespec, timeval, timezone, tms, uid_t, utsname,
+    c_char, c_int, c_uint, c_void, clockid_t, epoll_event, gid_t, off_t, pid_t, rusage, sigset_t, size_t,
+    sockaddr, socklen_t, ssize_t, timespec, timeval, timezone, tms, uid_t, utsname,
 };
 
 /// Length of the address buffer that a call may fill, or 0.
@@ -66,12 +66,6 @@ crate::guarded! {
     fn clock_getres(clock: clockid_t, result: *mut timespec) -> c_int { Buffer::result(result) }
     fn uname(result: *mut utsname) -> c_int { Buffer::result(result) }
     fn sysinfo(result: *mut libc::sysinfo) -> c_int { Buffer::result(result) }
-    fn wait(status: *mut c_int) -> pid_t { Buffer::result(status) }
-    fn waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t { Buffer::result(status) }
-    fn waitid(kind: c_uint, id: id_t, info: *mut libc::siginfo_t, options: c_int) -> c_int { Buffer::result(info) }
-    fn wait4(pid: pid_t, status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t {
-        Buffer::result(status), Buffer::result(usage)
-    }
     fn gethostname(name: *mut c_char, length: size_t) -> c_int { Buffer::write(name, length) }
     fn getentropy(buffer: *mut c_void, count: size_t) -> c_int { Buffer::write(buffer, count) }
     fn signalfd[fd](fd: c_int, mask: *const sigset_t, flags: c_int) -> c_int { Buffer::value(mask) }
@@ -85,9 +79,6 @@ crate::guarded! {
     }
     fn getresgid(real: *mut gid_t, effective: *mut gid_t, saved: *mut gid_t) -> c_int {
         Buffer::result(real), Buffer::result(effective), Buffer::result(saved)
-    }
-    fn wait3(status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t {
-        Buffer::result(status), Buffer::result(usage)
     }
     fn sched_rr_get_interval(pid: pid_t, result: *mut timespec) -> c_int { Buffer::result(result) }
     fn mincore(start: *mut c_void, length: size_t, result: *mut u8) -> c_int {

@@ -8,6 +8,7 @@ mod allocating;
 pub(crate) mod buffered;
 mod buffers;
 mod calls;
+mod children;
 mod copied;
 pub(crate) mod descriptors;
 mod exec;

@@ -110,12 +110,9 @@ fn known(number: c_long, [a, b, c]: [c_int; 3]) -> Option<c_long> {
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn fork() -> pid_t {
     if let Some(node) = Node::current() {
-        if node.has_remote_threads() {
-            node.refuse(
-                "fork() after threads were started on other nodes: a process cannot be copied in part",
-            );
-            crate::errno::set(libc::ENOSYS);
-            return -1;
+        let parent = identity::process();
+        if node.has_company() && node.is_on_one_computer() {
+            descriptors::borrow_all();
         }
         // SAFETY: forwards the call.
         let forked =
@@ -123,6 +120,7 @@ pub(super) unsafe extern "C" fn fork() -> pid_t {
         if forked == Ok(0) {
             descriptors::restore();
             crate::random::restore();
+            identity::become_child(parent);
         }
         return forked.unwrap_or_else(|error| {
             crate::errno::set(error);

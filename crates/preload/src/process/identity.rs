@@ -9,7 +9,7 @@ use super::memory::{MAIN, PARENT, PROCESS, word};
 use crate::main_thread;
 use gondwana_node::Node;
 use libc::pid_t;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The kernel's numbers are smaller than two to the power of this.
 const KERNEL_BITS: u32 = 22;
@@ -82,11 +82,24 @@ pub(crate) unsafe extern "C" fn getpid() -> pid_t {
     process()
 }
 
+/// In the child of a `fork`: what the parent was for the kernel, and what the program calls it; zeros elsewhere.
+static FORKED: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
+
+/// In the child of a `fork` by any node: the program, whose process has this number, is its parent.
+pub(crate) fn become_child(program: pid_t) {
+    FORKED[1].store(program, Ordering::Relaxed);
+    FORKED[0].store(gondwana_sys::parent(), Ordering::Relaxed);
+}
+
 /// # Safety
 /// Has no preconditions.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn getppid() -> pid_t {
-    common_number(PARENT).unwrap_or_else(gondwana_sys::parent)
+    common_number(PARENT).unwrap_or_else(|| {
+        let parent = gondwana_sys::parent();
+        let [node, program] = FORKED.each_ref().map(|number| number.load(Ordering::Relaxed));
+        if parent == node && node != 0 { program } else { parent }
+    })
 }
 
 /// # Safety

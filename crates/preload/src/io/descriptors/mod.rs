@@ -18,6 +18,7 @@ mod stops;
 pub(crate) use borrow::{close_here, forget, lend, recall};
 pub(crate) use copy::fetch;
 pub(crate) use limit::{believed, for_child, for_exec, restore};
+pub(crate) use ranges::{borrow_all, next_open};
 pub(crate) use standard::{follow, notice};
 pub(crate) use stops::reserve;
 

@@ -1,7 +1,7 @@
 //! Closes ranges of descriptors: those of the program on all nodes, and none of the runtime's.
 
 use super::borrow;
-use super::stops::{self, Numbers, other_owner};
+use super::stops::{self, Numbers};
 use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, c_uint};
 
@@ -10,22 +10,38 @@ use libc::{c_int, c_uint};
 fn for_open(range: (c_uint, c_uint), act: impl Fn(c_int), elsewhere: impl Fn(&'static Node, usize, c_int)) {
     let Some(numbers) = Numbers::get() else { return };
     let before = crate::errno::get();
-    let end = range.1.min(numbers.division.room().cast_unsigned() - 1);
-    for number in range.0..=end {
-        let number = number.cast_signed();
-        if stops::is_of_runtime(number) {
-            continue;
-        }
-        if stops::is_open(number) {
-            act(number);
-        } else if let Some((node, owner)) = other_owner(number)
-            && (!node.is_first() || node.has_remote_threads())
-            && node.borrow_descriptor(owner, number).is_ok()
-        {
-            elsewhere(node, owner, number);
+    let room = numbers.division.room().cast_unsigned();
+    let range = range.0.min(room).cast_signed()..range.1.saturating_add(1).min(room).cast_signed();
+    range.clone().filter(|&number| is_programs(number)).for_each(&act);
+    if let Some(node) = Node::current().filter(|node| node.has_company()) {
+        for owner in (0..node.nodes()).filter(|&owner| owner != node.number().index()) {
+            let mut from = range.start;
+            while let Some(number) = node.next_descriptor(owner, from).filter(|number| range.contains(number))
+            {
+                if numbers.is_foreign(number) && !stops::is_of_runtime(number) && !stops::is_open(number) {
+                    elsewhere(node, owner, number);
+                }
+                from = number + 1;
+            }
         }
     }
     crate::errno::set(before);
+}
+
+/// True if the program has this number open here.
+fn is_programs(number: c_int) -> bool {
+    !stops::is_of_runtime(number) && stops::is_open(number)
+}
+
+/// For another node: the first number of this node, from one on, that the program has open; -1 if there is none.
+pub(crate) fn next_open(from: c_int) -> c_int {
+    let own = Numbers::get().into_iter().flat_map(|numbers| numbers.own.clone()).flatten();
+    own.filter(|&number| number >= from).find(|&number| is_programs(number)).unwrap_or(-1)
+}
+
+/// Copies what is open on other nodes only, for a child process.
+pub(crate) fn borrow_all() {
+    for_open((0, c_uint::MAX), |_| {}, |node, owner, number| drop(borrow::borrow(node, owner, number)));
 }
 
 fn close_all(range: (c_uint, c_uint)) {

@@ -25,7 +25,7 @@ static RUNTIME: Bits = Bits::new();
 /// The numbers as this node sees them.
 pub(super) struct Numbers {
     pub division: Division,
-    own: [Range<c_int>; 2],
+    pub(super) own: [Range<c_int>; 2],
     /// The placeholder that is copied to other numbers.
     model: c_int,
 }
@@ -155,8 +155,8 @@ pub(super) fn other_owner(number: c_int) -> Option<(&'static Node, usize)> {
 /// True if a number is open on this node, and not by a stop.
 pub(super) fn is_open(number: c_int) -> bool {
     // SAFETY: touches no memory.
-    let flags = unsafe { crate::real!(fcntl: fn(c_int, c_int, usize) -> c_int)(number, libc::F_GETFD, 0) };
-    flags >= 0 && !is_stop(number)
+    let flags = || unsafe { crate::real!(fcntl: fn(c_int, c_int, usize) -> c_int)(number, libc::F_GETFD, 0) };
+    !is_stop(number) && flags() >= 0
 }
 
 /// True for a number that this call of the program cannot have anything to do with.
