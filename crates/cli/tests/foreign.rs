@@ -45,6 +45,29 @@ fn children_of_other_nodes_have_what_their_computer_has() {
     );
 }
 
+/// Between computers a named semaphore is for the threads of one node; on one computer it is everyone's.
+#[test]
+fn named_semaphores_are_for_one_computer() {
+    let folder = Folder::new();
+    folder.compile("named");
+    for (fabric, arguments, sentence) in [
+        ("shm", &[][..], ""),
+        (
+            "tcp",
+            &["alone"],
+            "gondwana: node 0: sem_open(): threads of other nodes cannot use this named semaphore; use sem_init()\n",
+        ),
+    ] {
+        let native = run(std::process::Command::new(folder.join("named")).args(arguments), LIMIT);
+        assert!(native.status.unwrap().success(), "{}", native.errors);
+        for (nodes, consistency) in [("2", "rc"), ("2", "sc"), ("4", "rc")] {
+            let options = ["-n", nodes, "--fabric", fabric, "--consistency", consistency, "--", "./named"];
+            let ran = run(whole().run(&folder, &options).args(arguments), LIMIT);
+            assert_eq!((ran.output.as_str(), ran.errors.as_str()), (native.output.as_str(), sentence));
+        }
+    }
+}
+
 #[test]
 fn what_streams_cannot_do_elsewhere_is_refused() {
     for fabric in ["shm", "tcp"] {

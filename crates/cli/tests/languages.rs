@@ -40,20 +40,20 @@ fn threads_of_parking_lot_wake_each_other() {
     runs_as_natively("parked_threads");
 }
 
-#[test]
-fn numpy_computes_as_natively() {
+/// Runs a Python program that needs a module natively and in some ways on nodes: it prints the same.
+fn python_runs_as_natively(module: &str, program: &str, ways: &[(&str, &str)]) {
     let ask = |code: &str| run(Command::new("python3").args(["-c", code]), LIMIT);
     // What the shell finds may be a script that looks for Python.
-    let python = ask("import sys, numpy; print(sys.executable)");
+    let python = ask(&format!("import sys, {module}; print(sys.executable)"));
     if !python.status.is_some_and(|status| status.success()) {
-        eprintln!("skipped: python3 has no numpy here");
+        eprintln!("skipped: python3 has no {module} here");
         return;
     }
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/numpy_threads.py");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(program);
     let words = [python.output.trim(), program.to_str().unwrap()];
     let native = run(Command::new(words[0]).arg(words[1]), LIMIT);
     assert!(native.status.is_some_and(|status| status.success()), "{}", native.errors);
-    for (nodes, fabric) in [("2", "shm"), ("3", "shm"), ("2", "tcp")] {
+    for (nodes, fabric) in ways {
         let options = ["-n", nodes, "--fabric", fabric, "--", words[0], words[1]];
         let ran = run(&mut whole().run(&std::env::temp_dir(), &options), LIMIT);
         assert_eq!(
@@ -63,6 +63,21 @@ fn numpy_computes_as_natively() {
         );
         assert_eq!(ran.status, native.status);
     }
+}
+
+#[test]
+fn numpy_computes_as_natively() {
+    python_runs_as_natively("numpy", "numpy_threads.py", &[("2", "shm"), ("3", "shm"), ("2", "tcp")]);
+}
+
+#[test]
+fn python_starts_processes_from_threads_of_all_nodes() {
+    python_runs_as_natively("subprocess", "subprocesses.py", &[("2", "shm"), ("4", "shm"), ("2", "tcp")]);
+}
+
+#[test]
+fn python_has_pools_queues_and_locks_of_processes() {
+    python_runs_as_natively("multiprocessing", "processes.py", &[("2", "shm"), ("4", "shm")]);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use crate::thread::Uninterrupted;
 use crate::wait_slots::WaitSlot;
 use crate::wire::Wire;
 use gondwana_coherence::sync::{
-    Answer, BarrierCounters, BarrierEnv, Barriers, KeeperCounters, KeeperMessage, LockCounters, LockEnv,
-    LockMessage, Locks, Request, SyncMessage, Ticket,
+    Answer, BarrierCounters, BarrierEnv, Barriers, Initialised, KeeperCounters, KeeperMessage, LockCounters,
+    LockEnv, LockMessage, Locks, Request, SyncMessage, Ticket,
 };
 use gondwana_coherence::{
     Access, Engine, EngineEnv, EngineViolation, HomeRole, Outcome, Page, PlacedPages, SyncPoint,
@@ -72,6 +72,11 @@ impl Core {
     }
 
     /// A fault of the thread that waits at `slot`. Its earlier faults are over: it has come as far as this one.
+    /// The semaphores whose state is here; see [`Engine::semaphores`].
+    pub(crate) fn semaphores(&self) -> Vec<Initialised> {
+        self.engine.semaphores()
+    }
+
     pub(crate) fn fault(
         &mut self,
         page: Page,

@@ -103,7 +103,7 @@ pub struct Node {
     waiting: Waiting,
     placement: PagePlacement,
     stdio: StdioCallers,
-    pinned_bytes: ByTicket<Vec<u8>>,
+    answer_bytes: ByTicket<Vec<u8>>,
     service: Service,
     run_end: RunEnd,
     control: Control,

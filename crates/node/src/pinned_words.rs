@@ -1,8 +1,8 @@
 //! Other nodes' [thread memory](gondwana_memory::ThreadMemory) and [mapped files](crate::MappedFiles), where they are not mapped here:
 //! *pinned* memory. Each access is a message and its answer.
 
+use crate::Node;
 use crate::wire::Wire;
-use crate::{Node, Thread};
 use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
 
@@ -25,8 +25,7 @@ impl Node {
         into: &mut [u8],
     ) -> Result<(), PinnedFault> {
         let (address, count) = (address as u64, u32::try_from(into.len()).unwrap_or(0));
-        self.ask(owner, move |ticket| Wire::ReadPinned { ticket, address, count });
-        let bytes = self.pinned_bytes.take(u64::from(Thread::current(self).slot.0));
+        let bytes = self.ask_for_bytes(owner, move |ticket| Wire::ReadPinned { ticket, address, count });
         let bytes = bytes.filter(|bytes| bytes.len() == into.len()).ok_or(PinnedFault)?;
         into.copy_from_slice(&bytes);
         Ok(())

@@ -4,6 +4,7 @@ use crate::clock::{Activity, Scope};
 use crate::deferred::{DeferredTask, DeferredTasks};
 use crate::keepalive::Keepalives;
 use crate::signal_mask::SignalMask;
+use crate::sync::encoded;
 use crate::wire::{ProcessChange, Wire};
 use crate::{Node, StreamDone, Thread};
 use gondwana_coherence::sync::{Answer, SyncMessage, Ticket};
@@ -260,10 +261,14 @@ impl Node {
             }
             Wire::ReadPinned { ticket, address, count } => {
                 let bytes = self.pinned_here(address, count);
-                self.core().env.post(from, &Wire::PinnedBytes { ticket }, &bytes);
+                self.core().env.post(from, &Wire::Bytes { ticket }, &bytes);
             }
-            Wire::PinnedBytes { ticket } => {
-                self.pinned_bytes.keep(ticket.0, bulk.to_vec());
+            Wire::Semaphores { ticket, from: least } => {
+                let bytes = encoded(&self.semaphores_here(least));
+                self.core().env.post(from, &Wire::Bytes { ticket }, &bytes);
+            }
+            Wire::Bytes { ticket } => {
+                self.answer_bytes.keep(ticket.0, bulk.to_vec());
                 self.core().announce(ticket, Answer::Done(0));
             }
             Wire::WritePinned { ticket, address } => {

@@ -200,7 +200,7 @@ impl Node {
             waiting: Waiting::new(slots, processors(), usize::from(boot.nodes)),
             placement: PagePlacement::new(placer, &geometry),
             stdio: StdioCallers::default(),
-            pinned_bytes: ByTicket::default(),
+            answer_bytes: ByTicket::default(),
             service: Service::new(Keepalives::new(&boot.fabric, me)),
             run_end: RunEnd::default(),
             control,

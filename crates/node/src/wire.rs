@@ -142,7 +142,7 @@ pub(crate) enum Wire {
         /// They are.
         on: bool,
     },
-    /// These bytes of the receiver's pinned memory, which is not mapped on the sender; answered with `PinnedBytes`.
+    /// These bytes of the receiver's pinned memory, which is not mapped on the sender, or fewer if they cannot be read; answered with `Bytes`.
     ReadPinned {
         /// The sender's name for the operation.
         ticket: Ticket,
@@ -151,10 +151,17 @@ pub(crate) enum Wire {
         /// How many there are.
         count: u32,
     },
-    /// They travel beside it; fewer if they cannot be read.
-    PinnedBytes {
+    /// The answer travels beside it.
+    Bytes {
         /// The receiver's name for the operation.
         ticket: Ticket,
+    },
+    /// The semaphores whose state is at the receiver, from an address on and as many as fit; answered with `Bytes`.
+    Semaphores {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+        /// The least address.
+        from: u64,
     },
     /// What travels beside it is written to the receiver's pinned memory; answered with 0, or -1 if it cannot be.
     WritePinned {
@@ -438,7 +445,8 @@ impl Wire {
             | Self::Homes { .. }
             | Self::HomesFound { .. }
             | Self::ReadPinned { .. }
-            | Self::PinnedBytes { .. }
+            | Self::Bytes { .. }
+            | Self::Semaphores { .. }
             | Self::WritePinned { .. }
             | Self::ExchangePinned { .. }
             | Self::Replicate { .. } => 5,

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "../harness.h"
 #include <fcntl.h>
+#include <semaphore.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@ static char *text;                /* by the last thread */
 static __thread long own;
 static long *owns[MAX_THREADS];
 static int program;
+static sem_t posts; /* by all threads, once in each round */
 static pthread_barrier_t barrier;
 
 static long number_of(int thread, long round)
@@ -23,7 +25,10 @@ static long number_of(int thread, long round)
 /* In a child: how many of the threads' numbers are not those of a round. */
 static long wrong(long round, int self, const long *here)
 {
-    long found = *here != number_of(self, round) || own != number_of(self, round) || getppid() != program || getpid() == program;
+    int value = 0;
+    sem_getvalue(&posts, &value);
+    long found = value != threads * (round + 1) || sem_trywait(&posts) != 0;
+    found += *here != number_of(self, round) || own != number_of(self, round) || getppid() != program || getpid() == program;
     for (int thread = 0; thread < threads; thread++) {
         for (int i = 0; i < WORDS; i++)
             found += numbers[thread][i] != number_of(thread, round);
@@ -84,6 +89,7 @@ static long work(int self)
         own = number_of(self, round);
         for (int i = 0; i < WORDS; i++)
             numbers[self][i] = blocks[self][i] = number_of(self, round);
+        EXPECT(0, sem_post(&posts));
         pthread_barrier_wait(&barrier);
         count_wrong(self, round);
         if (round == 0)
@@ -100,6 +106,7 @@ int main(int argc, char **argv)
 {
     parse(argc, argv, 4, 3);
     program = getpid();
+    EXPECT(0, sem_init(&posts, 0, 0));
     EXPECT(0, pthread_barrier_init(&barrier, NULL, (unsigned)threads));
     return verdict(run_threads(threads, work), "a child changed its parent's memory");
 }

@@ -14,9 +14,9 @@ pub use pending::Continuation;
 pub use violation::EngineViolation;
 
 use crate::sync::{
-    Answer, BarrierCounters, BarrierEnv, Barriers, KeeperCounters, KeeperEnv, KeeperMessage, Keepers,
-    LockCounters, LockEnv, LockTable, Locks, ManagerOf, Reply, Request, RestingTable, Server, SyncMessage,
-    Ticket,
+    Answer, BarrierCounters, BarrierEnv, Barriers, Initialised, KeeperCounters, KeeperEnv, KeeperMessage,
+    Keepers, LockCounters, LockEnv, LockTable, Locks, ManagerOf, Reply, Request, RestingTable, Server,
+    SyncMessage, Ticket,
 };
 use crate::{Layout, Outcome, Protocol, SyncPoint, Violation, Waiter};
 use gondwana_topology::NodeId;
@@ -137,6 +137,12 @@ impl Engine {
         let result = act(barriers, &mut sync);
         self.proceed(env);
         result
+    }
+
+    /// As [`Keepers::semaphores`].
+    #[must_use]
+    pub fn semaphores(&self) -> Vec<Initialised> {
+        self.keepers.semaphores()
     }
 
     fn with_keepers<E: EngineEnv, R>(

@@ -4,10 +4,10 @@
 use super::keeper_history::History;
 use super::keeper_message::{About, KeeperMessage, KeeperViolation};
 use super::object_states::{ObjectState, ObjectStates};
-use super::request::{Caller, Reply, Request, Ticket};
+use super::request::{Caller, Initialised, Reply, Request, Ticket};
 use super::resting::{Rest, Resting};
 use super::table::Table;
-use super::{Answer, ObjectKey};
+use super::{Answer, ObjectKey, ObjectKind};
 use crate::Outcome;
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,18 @@ impl Keepers {
     #[must_use]
     pub fn counters(&self) -> &KeeperCounters {
         &self.counters
+    }
+
+    /// The semaphores whose state is here, each as if it had just been initialised with its present value; those that no thread has used
+    /// are missing.
+    #[must_use]
+    pub fn semaphores(&self) -> Vec<Initialised> {
+        let kept = self.kept.keys().filter(|key| key.kind == ObjectKind::Semaphore);
+        let resting = kept.filter_map(|key| {
+            let (value, stamp) = self.table.resting(*key)?.semaphore()?;
+            Some(Initialised { object: key.object, value, stamp })
+        });
+        resting.chain(self.states.semaphores()).collect()
     }
 
     /// A thread of this node requests something, unless that would need another node or a release: then false.

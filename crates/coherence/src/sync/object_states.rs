@@ -103,6 +103,14 @@ impl ObjectStates {
         }
     }
 
+    /// The semaphores, in the order of their addresses.
+    pub(super) fn semaphores(&self) -> impl Iterator<Item = Initialised> {
+        self.0.iter().filter_map(|(key, state)| match state {
+            ObjectState::Semaphore(semaphore) => Some(semaphore.present(key.object)),
+            _ => None,
+        })
+    }
+
     /// Takes the object out if it can rest with a node, as a word for its threads.
     pub(super) fn rest(&mut self, key: ObjectKey, node: NodeId) -> Option<Rest> {
         let Some(state) = self.0.get(&key) else {

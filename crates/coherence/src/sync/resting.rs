@@ -116,6 +116,12 @@ impl Resting {
         false
     }
 
+    /// The semaphore that rests here: its value and its initialisation. Threads may be changing it.
+    pub(super) fn semaphore(&self) -> Option<(u32, u64)> {
+        let word = self.word.load(Ordering::Acquire);
+        (word & OWNED != 0).then(|| ((word & COUNT) as u32, self.stamp.load(Ordering::Relaxed)))
+    }
+
     #[inline]
     fn is(&self, stamp: u64) -> bool {
         self.stamp.load(Ordering::Relaxed) == stamp

@@ -1,6 +1,6 @@
-use super::SyncError;
-use super::request::{Caller, Reply};
+use super::request::{Caller, Initialised, Reply};
 use super::resting::Rest;
+use super::{Object, SyncError};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -24,6 +24,11 @@ impl Semaphore {
     pub(super) fn rest(&self) -> Option<Rest> {
         let Self { value: count, stamp, .. } = *self;
         self.is_idle().then_some(Rest { count, writer: false, stamp })
+    }
+
+    /// What the semaphore is like: as if it had just been initialised with its value.
+    pub(super) fn present(&self, object: Object) -> Initialised {
+        Initialised { object, value: self.value, stamp: self.stamp }
     }
 
     /// True if the semaphore comes from another initialisation than `stamp` and nobody depends on it.

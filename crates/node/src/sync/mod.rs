@@ -10,8 +10,11 @@ mod once;
 mod request;
 mod rwlock;
 mod semaphore;
+mod semaphores;
 mod signals;
 mod work_sharing;
+
+pub(crate) use semaphores::encoded;
 
 pub use barrier::{Arrival, BarrierWait};
 pub use gondwana_coherence::sync::Kind as MutexKind;
@@ -90,7 +93,7 @@ impl Node {
     }
 
     /// Makes what this node wrote visible, and waits until the nodes concerned have it.
-    pub(crate) fn release_and_wait(&'static self) {
+    pub fn release_and_wait(&'static self) {
         self.release_at(SyncPoint::default());
     }
 

@@ -60,6 +60,16 @@ impl Node {
         self.ask_for(to, wire).unwrap_or(0)
     }
 
+    /// [`Node::ask`] where the answer is `Bytes`.
+    pub(crate) fn ask_for_bytes(
+        &'static self,
+        to: NodeId,
+        wire: impl FnOnce(Ticket) -> Wire + 'static,
+    ) -> Option<Vec<u8>> {
+        self.ask(to, wire);
+        self.answer_bytes.take(u64::from(Thread::current(self).slot.0))
+    }
+
     fn answer(&'static self, slot: WaitSlot) -> Result<i64, i32> {
         let events = self.wait(slot, event::ANSWERED, None);
         self.answer_of(slot, events)

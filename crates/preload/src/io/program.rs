@@ -2,8 +2,10 @@
 
 use super::{Buffer, descriptors};
 use crate::process::{identity, kill};
+use crate::pthread::semaphore;
 use crate::thread_memory;
 use gondwana_node::Node;
+use gondwana_page::to_usize;
 use libc::{c_char, c_int, c_long, c_ulong, c_void, pid_t, ssize_t, timespec};
 
 crate::guarded! {
@@ -114,12 +116,15 @@ pub(super) unsafe extern "C" fn fork() -> pid_t {
         if node.has_company() && node.is_on_one_computer() {
             descriptors::borrow_all();
         }
+        let mut semaphores = node.all_semaphores();
+        semaphores.retain(|semaphore| node.is_shared(to_usize(semaphore.object.0)));
         // SAFETY: forwards the call.
         let forked =
             node.fork(thread_memory::of_caller(node), || unsafe { crate::real!(fork: fn() -> pid_t)() });
         if forked == Ok(0) {
             descriptors::restore();
             crate::random::restore();
+            semaphore::inherit(&semaphores);
             identity::become_child(parent);
         }
         return forked.unwrap_or_else(|error| {

@@ -112,6 +112,12 @@ pub(super) fn map(
     )
 }
 
+/// Maps so many bytes of a file for reading and writing, on all nodes that can. The address; `None` after a failure.
+pub(crate) fn map_everywhere(node: &'static Node, file: c_int, bytes: size_t) -> Option<usize> {
+    let address = map(node, 0, bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file, 0);
+    (address != libc::MAP_FAILED).then_some(address as usize)
+}
+
 /// Has the other nodes map what this one has mapped, if all nodes map the same files. The address, or a failure, `refused` in a sentence.
 pub(super) fn map_elsewhere(
     node: &'static Node,

@@ -15,7 +15,7 @@ mod pages;
 mod protection;
 mod segments;
 
-pub(crate) use files::change_file_here;
+pub(crate) use files::{change_file_here, map_everywhere};
 pub(crate) use protection::{allow_here, forbid_here, is_beyond_file, protect_here};
 
 type Mmap = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;

@@ -12,10 +12,11 @@ mod identity;
 mod key;
 mod mutex;
 mod mutex_kind;
+mod named_semaphore;
 mod once;
 mod robust;
 mod rwlock;
-mod semaphore;
+pub(crate) mod semaphore;
 mod thread;
 
 pub(crate) use cond::futex;
@@ -41,7 +42,7 @@ fn note_process_shared(node: &Node, object: usize, is_process_shared: impl FnOnc
         && is_process_shared()
         && !TOLD.swap(true, Ordering::Relaxed)
     {
-        node.refuse("a mutex or semaphore for several processes in a mapped file: other programs than this one do not see it");
+        node.refuse("a mutex or semaphore for several processes in a mapped file: other processes do not see it");
     }
 }
 

@@ -1,23 +1,43 @@
-//! Unnamed semaphores. Named ones are the C library's, of one node.
+//! Semaphores. Those in mapped files that processes share, named ones among them, are the C library's wherever all nodes map the same
+//! files: the kernel knows who waits there, and other processes do.
 
 use super::{cancel, deadline};
 use crate::exit::flush_before_unlock;
 use gondwana_node::{Initialised, Node, Object};
-use libc::{c_char, c_int, c_uint, clockid_t, sem_t, timespec};
-use std::sync::atomic::{AtomicBool, Ordering};
+use gondwana_page::to_usize;
+use libc::{c_int, c_uint, clockid_t, sem_t, timespec};
 use std::time::Instant;
 
-/// The initialisation data in the program's memory; the first operation sends it to the manager.
+/// The initialisation data in the program's memory; the first operation sends it to the manager. For the child of a `fork` it begins as a
+/// semaphore of the C library's does.
 #[repr(C)]
 struct Memory {
     value: u32,
+    waiting: u32,
+    /// Nonzero if other processes use it.
+    shared: u64,
     stamp: u64,
+}
+
+const _: () = assert!(size_of::<Memory>() <= size_of::<sem_t>());
+
+/// In the child of a `fork`: these have the values that they had for the run, unless they were initialised again.
+pub(crate) fn inherit(semaphores: &[Initialised]) {
+    for semaphore in semaphores {
+        let memory = to_usize(semaphore.object.0) as *mut Memory;
+        // SAFETY: a semaphore in what was shared memory, which the child has a copy of.
+        unsafe {
+            if (&raw const (*memory).stamp).read_volatile() == semaphore.stamp {
+                (&raw mut (*memory).value).write_volatile(semaphore.value);
+            }
+        }
+    }
 }
 
 /// A semaphore as it was initialised.
 fn of(semaphore: *mut sem_t) -> Initialised {
     // SAFETY: the caller of the wrapped function passes a semaphore, which is longer than this and aligned for it.
-    let Memory { value, stamp } = unsafe { semaphore.cast::<Memory>().read_volatile() };
+    let Memory { value, stamp, .. } = unsafe { semaphore.cast::<Memory>().read_volatile() };
     Initialised { object: Object(semaphore as u64), value, stamp }
 }
 
@@ -40,33 +60,92 @@ fn result(result: Result<(), i32>) -> c_int {
     }
 }
 
+/// True if a semaphore is the C library's: other processes can use it, and all nodes map its file.
+fn is_native(node: &Node, semaphore: *mut sem_t) -> bool {
+    let files = node.mapped_files();
+    files.are_together()
+        && files.node_of(semaphore as usize).is_some()
+        // SAFETY: as for `of`.
+        && unsafe { (&raw const (*semaphore.cast::<Memory>()).shared).read_volatile() } != 0
+}
+
+/// Waits for such a semaphore, which is in no page: what the thread that has posted it wrote is seen afterwards.
+fn natively(node: &'static Node, wait: impl FnOnce() -> c_int) -> c_int {
+    let failed = cancel::at_point_if(true, wait);
+    if failed == 0 {
+        node.acquire(None);
+    }
+    failed
+}
+
+/// The C library's function of a name.
+macro_rules! real {
+    ($name:ident($($argument:expr => $type:ty),*)) => {
+        // SAFETY: forwards the caller's arguments.
+        unsafe { crate::real!($name: fn($($type),*) -> c_int)($($argument),*) }
+    };
+}
+
 crate::shared_or_real! {
     fn sem_init(semaphore: *mut sem_t, shared: c_int, value: c_uint) -> c_int = |node| {
+        let files = node.mapped_files();
+        if shared != 0 && files.are_together() && files.node_of(semaphore as usize).is_some() {
+            return real!(sem_init(semaphore => *mut sem_t, shared => c_int, value => c_uint));
+        }
         super::note_process_shared(node, semaphore as usize, || shared != 0);
         if value > i32::MAX as u32 {
             result(Err(libc::EINVAL))
         } else {
             // SAFETY: the object is the caller's, and longer than this.
-            unsafe { semaphore.cast::<Memory>().write(Memory { value, stamp: node.stamp() }) };
+            unsafe { semaphore.cast::<Memory>().write(Memory { value, waiting: 0, shared: 0, stamp: node.stamp() }) };
             0
         }
     };
     fn sem_destroy(_semaphore: *mut sem_t) -> c_int = |_node| 0;
     fn sem_post(semaphore: *mut sem_t) -> c_int = |node| {
         flush_before_unlock(node);
+        if is_native(node, semaphore) {
+            // Who waits learns of it from the kernel, and no message of this node follows.
+            node.release_and_wait();
+            return real!(sem_post(semaphore => *mut sem_t));
+        }
         result(node.semaphore_post(of(semaphore)))
     };
-    fn sem_wait(semaphore: *mut sem_t) -> c_int = |node| result(wait(node, semaphore, None));
-    fn sem_trywait(semaphore: *mut sem_t) -> c_int = |node| result(node.semaphore_try_wait(of(semaphore)));
-    fn sem_timedwait(semaphore: *mut sem_t, time: *const timespec) -> c_int = |node| result(
-        node.semaphore_try_wait(of(semaphore)).or_else(|_| {
-            deadline(libc::CLOCK_REALTIME, time).and_then(|until| wait(node, semaphore, Some(until)))
-        }));
-    fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int = |node| result(
-        node.semaphore_try_wait(of(semaphore)).or_else(|_| {
-            deadline(clock, time).and_then(|until| wait(node, semaphore, Some(until)))
-        }));
+    fn sem_wait(semaphore: *mut sem_t) -> c_int = |node| {
+        if is_native(node, semaphore) {
+            return natively(node, || real!(sem_wait(semaphore => *mut sem_t)));
+        }
+        result(wait(node, semaphore, None))
+    };
+    fn sem_trywait(semaphore: *mut sem_t) -> c_int = |node| {
+        if is_native(node, semaphore) {
+            return natively(node, || real!(sem_trywait(semaphore => *mut sem_t)));
+        }
+        result(node.semaphore_try_wait(of(semaphore)))
+    };
+    fn sem_timedwait(semaphore: *mut sem_t, time: *const timespec) -> c_int = |node| {
+        if is_native(node, semaphore) {
+            // A private copy: the kernel reads it.
+            // SAFETY: the caller passes a time.
+            let time = unsafe { *time };
+            return natively(node, || real!(sem_timedwait(semaphore => *mut sem_t, &raw const time => *const timespec)));
+        }
+        timed_wait(node, semaphore, libc::CLOCK_REALTIME, time)
+    };
+    fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int = |node| {
+        if is_native(node, semaphore) {
+            // SAFETY: as above.
+            let time = unsafe { *time };
+            return natively(node, || {
+                real!(sem_clockwait(semaphore => *mut sem_t, clock => clockid_t, &raw const time => *const timespec))
+            });
+        }
+        timed_wait(node, semaphore, clock, time)
+    };
     fn sem_getvalue(semaphore: *mut sem_t, value: *mut c_int) -> c_int = |node| {
+        if is_native(node, semaphore) {
+            return real!(sem_getvalue(semaphore => *mut sem_t, value => *mut c_int));
+        }
         let now = node.semaphore_value(of(semaphore));
         // SAFETY: the caller passes a place for the value.
         unsafe { *value = now };
@@ -74,25 +153,7 @@ crate::shared_or_real! {
     };
 }
 
-/// # Safety
-/// As the C library's `sem_open`. Arguments that the caller did not pass have arbitrary values, which it ignores.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn sem_open(
-    name: *const c_char,
-    flags: c_int,
-    mode: libc::mode_t,
-    value: c_uint,
-) -> *mut sem_t {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    if let Some(node) = Node::current()
-        && !TOLD.swap(true, Ordering::Relaxed)
-    {
-        node.refuse("sem_open(): threads of other nodes cannot use a named semaphore; use sem_init()");
-    }
-    // SAFETY: forwards the caller's arguments.
-    unsafe {
-        crate::real!(sem_open: fn(*const c_char, c_int, libc::mode_t, c_uint) -> *mut sem_t)(
-            name, flags, mode, value,
-        )
-    }
+fn timed_wait(node: &'static Node, semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int {
+    let at_once = node.semaphore_try_wait(of(semaphore));
+    result(at_once.or_else(|_| deadline(clock, time).and_then(|until| wait(node, semaphore, Some(until)))))
 }
