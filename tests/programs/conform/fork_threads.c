@@ -1,5 +1,4 @@
 /* Threads of all nodes fork: each child sees what all threads had written before, and changes only its own copy. */
-#define _GNU_SOURCE
 #include "../harness.h"
 #include <fcntl.h>
 #include <semaphore.h>
