@@ -25,10 +25,6 @@ fn groups_at(groups: *mut gid_t, count: usize) -> Buffer {
 }
 
 crate::guarded! {
-    fn recvfrom[fd](fd: c_int, buffer: *mut c_void, count: size_t, flags: c_int, address: *mut sockaddr,
-        length: *mut socklen_t) -> ssize_t {
-        Buffer::write(buffer, count), Buffer::result(length), Buffer::write(address, length_at(length))
-    }
     fn getrandom(buffer: *mut c_void, count: size_t, flags: c_uint) -> ssize_t { Buffer::write(buffer, count) }
     fn pipe(ends: *mut c_int) -> c_int { Buffer::write(ends, 8) }
     fn pipe2(ends: *mut c_int, flags: c_int) -> c_int { Buffer::write(ends, 8) }
@@ -36,12 +32,6 @@ crate::guarded! {
     fn bind[fd](fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int { Buffer::read(address, length as usize) }
     fn connect[fd](fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
         Buffer::read(address, length as usize)
-    }
-    fn accept[fd](fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
-        Buffer::result(length), Buffer::write(address, length_at(length))
-    }
-    fn accept4[fd](fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int {
-        Buffer::result(length), Buffer::write(address, length_at(length))
     }
     fn getsockname[fd](fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
         Buffer::result(length), Buffer::write(address, length_at(length))

@@ -1,7 +1,6 @@
-//! Waiting for child processes. The kernel forgets a child before it writes what became of it, so that a call that fails because another
-//! node has taken the page in between cannot be repeated. It writes to memory that stays with its thread, and the program's is written
-//! afterwards.
+//! Waiting for child processes. The kernel forgets a child before it writes what became of it.
 
+use super::written::written;
 use crate::pthread::cancel::at_point_if;
 use libc::{c_int, c_uint, id_t, pid_t, rusage, siginfo_t};
 use std::cell::Cell;
@@ -22,15 +21,6 @@ thread_local! {
     static ENDED: Cell<Ended> = const { Cell::new(unsafe { zeroed() }) };
 }
 
-/// Makes a call that writes to the place that it is given, and returns what it has written. A handler that interrupts this and waits
-/// itself leaves the place as it was.
-fn written<R>(call: impl FnOnce(*mut Ended) -> R) -> (R, Ended) {
-    let place = ENDED.with(Cell::as_ptr);
-    let before = ENDED.get();
-    let result = call(place);
-    (result, ENDED.replace(before))
-}
-
 /// # Safety
 /// As the C library's `wait4`.
 #[unsafe(no_mangle)]
@@ -41,7 +31,7 @@ pub(super) unsafe extern "C-unwind" fn wait4(
     usage: *mut rusage,
 ) -> pid_t {
     at_point_if(true, || {
-        let (child, ended) = written(|place| {
+        let (child, ended) = written(&ENDED, |place| {
             // SAFETY: the place is this thread's own.
             unsafe {
                 let (status, used) = (&raw mut (*place).status, &raw mut (*place).usage);
@@ -73,7 +63,7 @@ pub(super) unsafe extern "C-unwind" fn waitid(
 ) -> c_int {
     at_point_if(true, || {
         // SAFETY: the place is this thread's own.
-        let (failed, ended) = written(|place| unsafe {
+        let (failed, ended) = written(&ENDED, |place| unsafe {
             let info = if info.is_null() { null_mut() } else { &raw mut (*place).info };
             crate::real!(waitid: fn(c_uint, id_t, *mut siginfo_t, c_int) -> c_int)(kind, id, info, options)
         });

@@ -14,6 +14,7 @@ pub(crate) mod descriptors;
 mod exec;
 mod memory_streams;
 mod paths;
+mod peers;
 mod program;
 mod regex;
 mod spawn;
@@ -27,6 +28,7 @@ pub(crate) mod timers;
 mod transfer;
 mod variadic;
 mod vectors;
+mod written;
 
 pub(crate) use buffers::{Buffer, Failing};
 pub(crate) use transfer::pread;

@@ -98,6 +98,32 @@ fn transfer(
     }
 }
 
+/// `recvfrom` into memory of the program.
+///
+/// # Safety
+/// The memory is as long as told, and the address null or private.
+pub(super) unsafe fn received(
+    fd: c_int,
+    (memory, count): (*mut c_void, size_t),
+    flags: c_int,
+    (address, size): (*mut sockaddr, *mut socklen_t),
+) -> ssize_t {
+    let real = crate::real!(
+        recvfrom: fn(c_int, *mut c_void, size_t, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t
+    );
+    // SAFETY: as promised.
+    let whole = unsafe { Memory::of(memory, count) };
+    if whole.is_shared() {
+        // SAFETY: the buffer is private and as long as told.
+        transfer(fd, &whole, true, |buffer, length, _| unsafe {
+            real(fd, buffer, length, flags, address, size)
+        })
+    } else {
+        // SAFETY: as promised.
+        unsafe { real(fd, memory, count, flags, address, size) }
+    }
+}
+
 /// Defines transfers: the memory, the direction, and the call that moves one piece.
 macro_rules! transferring {
     ($($into:literal fn $name:ident($fd:ident: c_int $(, $argument:ident: $type:ty)*)

@@ -42,7 +42,9 @@ fn note_process_shared(node: &Node, object: usize, is_process_shared: impl FnOnc
         && is_process_shared()
         && !TOLD.swap(true, Ordering::Relaxed)
     {
-        node.refuse("a mutex or semaphore for several processes in a mapped file: other processes do not see it");
+        node.refuse(
+            "a mutex or semaphore for several processes in a mapped file: other processes do not see it",
+        );
     }
 }
 

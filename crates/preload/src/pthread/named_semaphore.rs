@@ -76,12 +76,10 @@ fn mapped(node: &'static Node, name: &CStr) -> Option<usize> {
     let file = c_int::try_from(file).ok().filter(|&file| file >= 0)?;
     // SAFETY: the kernel has just given us this descriptor.
     let file = gondwana_memory::out_of_the_way(unsafe { OwnedFd::from_raw_fd(file) });
-    let status = {
-        let mut status = MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: the kernel fills in the structure if the call succeeds.
-        (unsafe { libc::fstat(file.as_raw_fd(), status.as_mut_ptr()) } == 0)
-            .then(|| unsafe { status.assume_init() })?
-    };
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the kernel fills in the structure if the call succeeds.
+    let status =
+        unsafe { (libc::fstat(file.as_raw_fd(), status.as_mut_ptr()) == 0).then(|| status.assume_init()) }?;
     let id = (status.st_dev, status.st_ino);
     let again = uninterrupted(|| {
         let mut opened = lock(&OPENED);

@@ -1,4 +1,4 @@
-//! Closes ranges of descriptors: those of the program on all nodes, and none of the runtime's.
+//! Ranges of descriptors: those of the program on all nodes, and none of the runtime's.
 
 use super::borrow;
 use super::stops::{self, Numbers};
@@ -41,7 +41,13 @@ pub(crate) fn next_open(from: c_int) -> c_int {
 
 /// Copies what is open on other nodes only, for a child process.
 pub(crate) fn borrow_all() {
-    for_open((0, c_uint::MAX), |_| {}, |node, owner, number| drop(borrow::borrow(node, owner, number)));
+    for_open(
+        (0, c_uint::MAX),
+        |_| {},
+        |node, owner, number| {
+            let _ = borrow::borrow(node, owner, number);
+        },
+    );
 }
 
 fn close_all(range: (c_uint, c_uint)) {

@@ -1,0 +1,117 @@
+//! Calls that say who the peer is. The kernel has taken the connection or the message when it writes the address.
+
+use super::descriptors::is_here;
+use super::transfer::received;
+use super::written::written;
+use crate::pthread::cancel::at_point_if;
+use libc::{c_int, c_void, size_t, sockaddr, sockaddr_storage, socklen_t, ssize_t};
+use std::cell::Cell;
+use std::mem::zeroed;
+use std::ptr::null_mut;
+
+/// Bytes of the longest address.
+const MOST: socklen_t = 128;
+const _: () = assert!(MOST as usize == size_of::<sockaddr_storage>());
+
+/// A socket's address.
+#[derive(Clone, Copy)]
+struct Peer {
+    address: sockaddr_storage,
+    size: socklen_t,
+}
+
+thread_local! {
+    /// Where the kernel writes.
+    // SAFETY: all-zero structures are valid.
+    static PEER: Cell<Peer> = const { Cell::new(unsafe { zeroed() }) };
+}
+
+/// Makes a call that writes an address of at most `*size` bytes, and its size, to where it is told.
+///
+/// # Safety
+/// `address` is null, or it and `size` are places for the results.
+unsafe fn with_peer<R: super::Failing>(
+    address: *mut sockaddr,
+    size: *mut socklen_t,
+    call: impl FnOnce(*mut sockaddr, *mut socklen_t) -> R,
+) -> R {
+    if address.is_null() {
+        return call(null_mut(), null_mut());
+    }
+    // SAFETY: the caller's promise.
+    let most = unsafe { size.read() };
+    let (result, peer) = written(&PEER, |place| {
+        // SAFETY: the place is this thread's own.
+        unsafe {
+            (*place).size = most.min(MOST);
+            call((&raw mut (*place).address).cast(), &raw mut (*place).size)
+        }
+    });
+    if !result.failed() {
+        // SAFETY: the caller's promise; no more than there is room for is copied.
+        unsafe {
+            let from = (&raw const peer.address).cast::<u8>();
+            std::ptr::copy_nonoverlapping(from, address.cast(), peer.size.min(most).min(MOST) as usize);
+            size.write(peer.size);
+        }
+    }
+    result
+}
+
+/// # Safety
+/// As the C library's `accept4`.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn accept4(
+    fd: c_int,
+    address: *mut sockaddr,
+    size: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
+    at_point_if(true, || {
+        if !is_here(fd, "accept4") {
+            return -1;
+        }
+        // SAFETY: the caller passes null or places for the results, and `with_peer` valid ones.
+        unsafe {
+            with_peer(address, size, |address, size| {
+                crate::real!(accept4: fn(c_int, *mut sockaddr, *mut socklen_t, c_int) -> c_int)(
+                    fd, address, size, flags,
+                )
+            })
+        }
+    })
+}
+
+/// # Safety
+/// As the C library's `accept`.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn accept(
+    fd: c_int,
+    address: *mut sockaddr,
+    size: *mut socklen_t,
+) -> c_int {
+    // SAFETY: forwards the caller's arguments.
+    unsafe { accept4(fd, address, size, 0) }
+}
+
+/// # Safety
+/// As the C library's `recvfrom`.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn recvfrom(
+    fd: c_int,
+    memory: *mut c_void,
+    count: size_t,
+    flags: c_int,
+    address: *mut sockaddr,
+    size: *mut socklen_t,
+) -> ssize_t {
+    at_point_if(true, || {
+        if !is_here(fd, "recvfrom") {
+            return -1;
+        }
+        // SAFETY: the caller passes null or places for the results, and `with_peer` valid ones.
+        unsafe {
+            with_peer(address, size, |address, size| received(fd, (memory, count), flags, (address, size)))
+        }
+    })
+}
