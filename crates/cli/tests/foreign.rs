@@ -45,6 +45,21 @@ fn children_of_other_nodes_have_what_their_computer_has() {
     );
 }
 
+/// The C library's functions that fork: a run whose main becomes a daemon ends, and the daemon goes on.
+#[test]
+fn children_have_terminals_and_become_daemons() {
+    let folder = Folder::new();
+    folder.compile("forks");
+    let native = run(std::process::Command::new(folder.join("forks")).arg("more"), LIMIT);
+    assert_eq!(native.output, "5 hello 1 0\n0 1 5\n");
+    for fabric in ["shm", "tcp"] {
+        let options = ["-n", "2", "--fabric", fabric, "--", "./forks", "more"];
+        let ran = run(&mut whole().run(&folder, &options), LIMIT);
+        assert_eq!((ran.output, ran.errors.as_str()), (native.output.clone(), ""));
+        assert!(ran.status.unwrap().success());
+    }
+}
+
 /// Between computers a named semaphore is for the threads of one node; on one computer it is everyone's.
 #[test]
 fn named_semaphores_are_for_one_computer() {

@@ -12,6 +12,7 @@ mod children;
 mod copied;
 pub(crate) mod descriptors;
 mod exec;
+mod forks;
 mod memory_streams;
 mod paths;
 mod peers;

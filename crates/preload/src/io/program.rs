@@ -1,12 +1,9 @@
-//! Forks, and calls whose argument types depend on the operation.
+//! Calls whose argument types depend on the operation.
 
-use super::{Buffer, descriptors};
+use super::Buffer;
 use crate::process::{identity, kill};
-use crate::pthread::semaphore;
-use crate::thread_memory;
 use gondwana_node::Node;
-use gondwana_page::to_usize;
-use libc::{c_char, c_int, c_long, c_ulong, c_void, pid_t, ssize_t, timespec};
+use libc::{c_char, c_int, c_long, c_ulong, c_void, ssize_t, timespec};
 
 crate::guarded! {
     fn ioctl[fd](fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int { Buffer::write(argument, 64) }
@@ -105,42 +102,4 @@ fn known(number: c_long, [a, b, c]: [c_int; 3]) -> Option<c_long> {
         }
     };
     Some(result.into())
-}
-
-/// # Safety
-/// As the C library's `fork`.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn fork() -> pid_t {
-    if let Some(node) = Node::current() {
-        let parent = identity::process();
-        if node.has_company() && node.is_on_one_computer() {
-            descriptors::borrow_all();
-        }
-        let mut semaphores = node.all_semaphores();
-        semaphores.retain(|semaphore| node.is_shared(to_usize(semaphore.object.0)));
-        // SAFETY: forwards the call.
-        let forked =
-            node.fork(thread_memory::of_caller(node), || unsafe { crate::real!(fork: fn() -> pid_t)() });
-        if forked == Ok(0) {
-            descriptors::restore();
-            crate::random::restore();
-            semaphore::inherit(&semaphores);
-            identity::become_child(parent);
-        }
-        return forked.unwrap_or_else(|error| {
-            crate::errno::set(error);
-            -1
-        });
-    }
-    // SAFETY: forwards the call.
-    unsafe { crate::real!(fork: fn() -> pid_t)() }
-}
-
-/// # Safety
-/// As the C library's `vfork`. The child gets its own memory, as by fork: otherwise closing its descriptors would
-/// change the runtime's records of this process's descriptors.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn vfork() -> pid_t {
-    // SAFETY: the caller's promise; it may do less than after a fork.
-    unsafe { fork() }
 }
