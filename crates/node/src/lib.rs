@@ -48,7 +48,6 @@ mod thread;
 mod thread_calls;
 mod thread_number;
 mod threads;
-mod unwind;
 mod wait;
 mod wait_slots;
 mod waiting;

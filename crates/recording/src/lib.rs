@@ -7,6 +7,7 @@
 
 mod check;
 mod chunk;
+mod made;
 mod read;
 mod record;
 

@@ -8,5 +8,5 @@ mod monitored;
 pub mod options;
 mod plan;
 pub(crate) mod policies;
-pub(crate) mod recording_writer;
+pub mod recording_writer;
 pub(crate) mod supervise;

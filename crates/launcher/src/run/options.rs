@@ -221,11 +221,7 @@ impl RunOptions {
             Some(file) => PathBuf::from(OsStr::from_bytes(file)),
             None => PathBuf::from(word),
         });
-        Some(file.unwrap_or_else(|| {
-            let mut name = Path::new(program).file_name().unwrap_or(program).to_owned();
-            name.push(".gwr");
-            name.into()
-        }))
+        Some(file.unwrap_or_else(|| default_recording(program)))
     }
 
     /// Length of the span in bytes, if the user has given it.
@@ -239,6 +235,13 @@ impl RunOptions {
         }
         Ok(Some(bytes.next_multiple_of(PAGE_SIZE as u64)))
     }
+}
+
+/// The file to record a program in if the user has named none.
+pub fn default_recording(program: &OsStr) -> PathBuf {
+    let mut name = Path::new(program).file_name().unwrap_or(program).to_owned();
+    name.push(".gwr");
+    name.into()
 }
 
 /// Reads filters that the user has given with an option.

@@ -80,6 +80,24 @@ impl RecordingWriter {
         &self.path
     }
 
+    /// Writes the first chunk, and returns the file for another process that appends the others. Until [`keep`](Self::keep)
+    /// is called, the recording counts as not begun.
+    ///
+    /// # Errors
+    /// If the chunk cannot be written, or others were appended.
+    pub fn hand_over(&mut self, first: &[u8]) -> io::Result<File> {
+        let WriterState::Blank(file) = &mut self.state else {
+            return Err(io::ErrorKind::ResourceBusy.into());
+        };
+        file.write_all(first)?;
+        file.try_clone()
+    }
+
+    /// The process that has got the file runs: the recording stays.
+    pub fn keep(&mut self) {
+        self.state = WriterState::Over;
+    }
+
     /// Appends a chunk. Returns a sentence for the user when writing has failed.
     pub fn append(&mut self, chunk: Vec<u8>) -> Option<String> {
         if let WriterState::Blank(_) = &self.state {
@@ -234,6 +252,25 @@ mod tests {
         // A run that was not started changes nothing.
         drop(RecordingWriter::open("--monitor", &path).unwrap());
         assert_eq!(nodes(&path), 3);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_recording_that_is_handed_over_stays_if_the_process_starts() {
+        let folder = folder("handed");
+        let path = folder.join("a.gwr");
+        for starts in [false, true] {
+            let mut writer = RecordingWriter::open("--monitor", &path).unwrap();
+            let mut file = writer.hand_over(&run(2)).unwrap();
+            file.write_all(&run(2)).unwrap();
+            if starts {
+                writer.keep();
+            }
+            drop(writer);
+            assert_eq!(path.exists(), starts);
+        }
+        let recording = read(File::open(&path).unwrap()).unwrap();
+        assert_eq!((recording.run.nodes, recording.cut.is_some()), (2, true), "a run is described once");
         fs::remove_dir_all(folder).unwrap();
     }
 

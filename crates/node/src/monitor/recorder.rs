@@ -6,7 +6,7 @@ use crate::numbers::nanoseconds;
 use gondwana_control::MAX_CHUNKS;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_monitor::{
-    Aggregate, AggregationTable, BankConfiguration, Filter, FilterRefinement, RetiredFilter, UnitRefinement,
+    AggregationTable, BankConfiguration, Filter, FilterRefinement, RetiredFilter, UnitRefinement,
 };
 use gondwana_recording::{
     BankRecord, Counted, End, FilterCounts, ImageRecord, Interval, RetiredFilterRecord, SegmentKind,
@@ -150,7 +150,7 @@ impl Recorder {
         (self.stretches.begin, self.stretches.end) = (begin, end);
         for aggregates in self.spare.rows().chunks(ROWS) {
             for aggregate in aggregates {
-                let (row, parts) = (row(aggregate), aggregate.key.parts);
+                let (row, parts) = (TransactionRow::from(aggregate), aggregate.key.parts);
                 if parts == 0 {
                     self.interval.rows.push(row);
                 } else {
@@ -200,22 +200,6 @@ impl Recorder {
         };
         node.put_record(&end);
         node.send_records();
-    }
-}
-
-/// The row of a recording for a row of the aggregation table.
-fn row(aggregate: &Aggregate) -> TransactionRow {
-    let like = &aggregate.key;
-    TransactionRow {
-        address: like.address,
-        unit: like.unit,
-        kind: like.kind,
-        direction: like.direction,
-        peer: like.peer,
-        thread: like.thread.map_or(0, |thread| thread + 1),
-        code: like.code,
-        count: aggregate.count,
-        bytes: aggregate.bytes,
     }
 }
 

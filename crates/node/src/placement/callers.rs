@@ -1,7 +1,7 @@
 //! The calls that an allocation comes from, where it does not come from the program itself: a container of the C++
 //! library, say, or a library that allocates on behalf of its caller.
 
-use crate::unwind::walk;
+use gondwana_interpose::unwind::walk;
 use std::ops::Range;
 
 /// Calls beyond this depth are not looked at.

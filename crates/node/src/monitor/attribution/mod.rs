@@ -4,7 +4,6 @@
 //! Threads of the program note what they allocate without a lock, and wait for no other thread. The monitor's thread
 //! makes records of it.
 
-mod calls;
 mod emitted;
 mod objects;
 mod page_set;
@@ -21,7 +20,7 @@ pub use threads::Threads;
 pub(super) use written::Written;
 
 use crate::{Caller, Node, Thread};
-use calls::{Call, calls_from};
+use gondwana_interpose::{Call, calls_from};
 use gondwana_memory::MemoryError;
 use gondwana_memory::heap::Layout;
 use gondwana_topology::NodeId;

@@ -1,8 +1,8 @@
 //! The chains of calls through which one thread has allocated.
 
-use super::calls::{Call, DEPTH};
 use super::sites::Origin;
 use crate::Caller;
+use gondwana_interpose::{Call, DEPTH};
 use std::ops::Range;
 
 /// Sets of remembered chains. Programs often allocate through a function of their own, which many chains lead to: so

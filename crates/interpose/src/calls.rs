@@ -4,7 +4,7 @@ use crate::unwind::walk;
 use std::ops::Range;
 
 /// The most calls of a chain that are kept.
-pub(super) const DEPTH: usize = 12;
+pub const DEPTH: usize = 12;
 
 /// The most frames that are unwound: this library's own come first.
 const MOST_FRAMES: usize = 64;
@@ -12,14 +12,16 @@ const MOST_FRAMES: usize = 64;
 /// A call: its return address, and the stack slot that holds it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
+    /// The address that it returns to.
     pub returns_to: usize,
+    /// Where on the stack that is written.
     pub slot: usize,
 }
 
 /// The calls that the calling thread is in, innermost first, from the one whose return address is at `slot`; without
 /// those that return into `own`. Empty if the stack cannot be unwound.
 #[inline(never)]
-pub(super) fn calls_from(slot: usize, own: &Range<usize>, calls: &mut Vec<Call>) {
+pub fn calls_from(slot: usize, own: &Range<usize>, calls: &mut Vec<Call>) {
     calls.clear();
     let mut has_begun = false;
     walk(MOST_FRAMES, |frame| {
@@ -41,7 +43,6 @@ pub(super) fn calls_from(slot: usize, own: &Range<usize>, calls: &mut Vec<Call>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Caller;
     use std::arch::naked_asm;
 
     /// Calls a function with the place of its own return address.
@@ -51,8 +52,8 @@ mod tests {
     }
 
     extern "C" fn find(slot: *const usize, calls: *mut Vec<Call>) {
-        // SAFETY: `called` passes the place of its return address and the list of its caller.
-        unsafe { calls_from(Caller::at(slot).slot, &(0..0), &mut *calls) };
+        // SAFETY: `called` passes the list of its caller.
+        unsafe { calls_from(slot as usize, &(0..0), &mut *calls) };
     }
 
     #[inline(never)]

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 
 /// A call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
+pub struct Frame {
     /// The address that it returns to.
     pub returns_to: usize,
     /// Where on the stack that is written.
@@ -52,7 +52,7 @@ extern "C-unwind" fn visit_frame(context: *mut Context, data: *mut c_void) -> c_
 }
 
 /// Shows the calls of the calling thread, the innermost first and at most `most`, until `visit` returns false.
-pub(crate) fn walk(most: usize, mut visit: impl FnMut(Frame) -> bool) {
+pub fn walk(most: usize, mut visit: impl FnMut(Frame) -> bool) {
     let mut walk = Walk { left: most, visit: &mut visit };
     // SAFETY: the callback gets the pointer that is given here, and only during this call.
     unsafe { _Unwind_Backtrace(visit_frame, (&raw mut walk).cast()) };
