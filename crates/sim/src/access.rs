@@ -118,11 +118,14 @@ impl Machine {
         } else {
             let placement = &self.placement;
             let place = self.lines.find(line, |page| Self::place(placement, page, node));
-            if state == State::Invalid {
+            self.watch_begin(node, line, place);
+            let done = if state == State::Invalid {
                 self.miss_l2(processor, line, place, words, write, now)
             } else {
                 self.upgrade(processor, line, place, now)
-            }
+            };
+            self.watch_access(node, address, write);
+            done
         };
         let port = &mut self.ports[processor];
         let l1_line = port.l1.line_of(address);
@@ -130,7 +133,7 @@ impl Machine {
         let gone = port.l1.fill(l1_line, write || state == State::Modified);
         port.pass(done - now);
         if let Some((gone, words)) = gone.filter(|(_, words)| *words != 0) {
-            self.note_words(gone >> (self.line_shift - self.l1_shift), words);
+            self.note_words(processor, gone >> (self.line_shift - self.l1_shift), words);
         }
     }
 
@@ -296,11 +299,15 @@ impl Machine {
     fn lose_l1(&mut self, processor: usize, line: u64, only_writing: bool) -> u64 {
         let parts = self.line_shift - self.l1_shift;
         let l1 = &mut self.ports[processor].l1;
-        (line << parts..(line + 1) << parts).fold(0, |words, part| words | l1.lose(part, only_writing))
+        let lines = line << parts..(line + 1) << parts;
+        let words = lines.fold(0, |words, part| words | l1.lose(part, only_writing));
+        self.watch_words(processor, line, words);
+        words
     }
 
-    /// Words of a line were written in the present period of its history.
-    fn note_words(&mut self, line: u64, words: u64) {
+    /// A processor wrote words of a line in the present period of its history.
+    fn note_words(&mut self, processor: usize, line: u64, words: u64) {
+        self.watch_words(processor, line, words);
         // The page has been touched, so nobody asks where it is to be.
         let place = self.lines.find(line, |_| 0);
         self.sharing.write(self.lines.get(place).losses, words);

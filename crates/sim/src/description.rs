@@ -316,7 +316,10 @@ impl Description {
     }
 
     /// Finds out whether pages can be placed like this.
-    pub(crate) fn check_placement(&self, text: &str) -> Result<MemoryPolicy, String> {
+    ///
+    /// # Errors
+    /// Why they cannot, in words.
+    pub fn check_placement(&self, text: &str) -> Result<MemoryPolicy, String> {
         let machine = self.topology();
         let policy = MemoryPolicy::parse(text, &machine, &Registry::default())
             .map_err(|error| error.message().to_owned())?;

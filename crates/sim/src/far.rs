@@ -49,6 +49,12 @@ impl Machine {
         (line >> self.block_shift, self.lines.colour(place) >> self.block_shift)
     }
 
+    /// True if a node's far memory cache has the block of a line.
+    pub(crate) fn has_far(&self, node: Node, line: u64, place: Place) -> bool {
+        let (block, colour) = self.block_of(line, place);
+        self.nodes[usize::from(node)].far.as_ref().is_some_and(|far| far.has(block, colour))
+    }
+
     /// True if a node's far memory cache has the block of a line, which becomes the most recently used.
     pub(crate) fn use_far(&mut self, node: Node, line: u64, place: Place) -> bool {
         let (block, colour) = self.block_of(line, place);

@@ -180,6 +180,12 @@ impl L1 {
         words
     }
 
+    /// The lines that it has with words that were written and not been asked for.
+    pub(crate) fn written(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let ways = self.ways.iter().filter(|way| way.line != NONE && way.words != 0);
+        ways.map(|way| (way.number(), way.words))
+    }
+
     /// All lines that it has, and whether they may be written.
     pub(crate) fn held(&self) -> impl Iterator<Item = (u64, bool)> + '_ {
         self.ways.iter().filter(|way| way.line != NONE).map(|way| (way.number(), way.writable != NONE))

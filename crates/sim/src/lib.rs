@@ -6,6 +6,7 @@
 //! - [`Machine`] simulates one. [`Machine::access`] is the slow path of each load and store; most of them end in
 //!   [`Port::read`] or [`Port::write`], which answer for the line that was used last in a set of the first cache.
 //! - [`Schedule`] says which thread of the program runs next, in simulated time.
+//! - [`Machine::watch`] has it keep the transactions between nodes for a monitor.
 //! - [`directory`] is the coherence protocol between nodes as state machines (WildFire, section 4 and appendix).
 
 #![forbid(unsafe_code)]
@@ -30,6 +31,7 @@ pub mod shipped;
 mod statistics;
 mod tlb;
 mod transaction;
+mod watch;
 
 pub use counters::{Cause, Counters, Supply};
 pub use description::{
@@ -41,12 +43,16 @@ pub use network::Network;
 pub use port::Port;
 pub use schedule::{Next, Schedule, ThreadId};
 pub use statistics::{LinkStatistics, NodeStatistics, Statistics, Use};
+pub use watch::WrittenWords;
 
 /// Simulated time in picoseconds since the start of the program.
 pub type Time = u64;
 
 /// Picoseconds in a nanosecond.
 pub const NANOSECOND: Time = 1000;
+
+/// What a calendar says when the program starts, in seconds since 1970: any date does, but always the same. 2000-01-01.
+pub const CALENDAR: u64 = 946_684_800;
 
 /// The most nodes that a simulated machine may have: a directory entry has one bit for each (full map).
 pub const MAX_NODES: usize = 64;

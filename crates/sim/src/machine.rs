@@ -14,6 +14,7 @@ use crate::resource::Resource;
 use crate::sharing::Sharing;
 use crate::tlb::Tlb;
 use crate::transaction::Scratch;
+use crate::watch::Watch;
 use crate::{NANOSECOND, Time};
 use gondwana_rset::{MemoryPolicy, Placement, RSet};
 use gondwana_topology::{NodeId, ProcessorId};
@@ -75,6 +76,8 @@ pub struct Machine {
     pub(crate) placement: Placement,
     pub(crate) scratch: Scratch,
     pub(crate) sharing: Sharing,
+    /// None if no monitor wants to know.
+    pub(crate) watch: Option<Box<Watch>>,
     /// Binary logarithms of the lines' bytes in both caches.
     pub(crate) l1_shift: u32,
     pub(crate) line_shift: u32,
@@ -148,6 +151,7 @@ impl Machine {
             placement,
             scratch: Scratch::default(),
             sharing: Sharing::default(),
+            watch: None,
             l1_shift: l1.line.trailing_zeros(),
             line_shift: l2.line.trailing_zeros(),
             block_bytes,

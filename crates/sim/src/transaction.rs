@@ -5,6 +5,7 @@ use crate::counters::Supply;
 use crate::directory::{Agent, Demand, Home, Message, Node, Request};
 use crate::lines::Place;
 use crate::machine::Machine;
+use crate::watch::Answered;
 
 /// A message under way.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,9 @@ struct Transaction {
     line: u64,
     place: Place,
     supply: Supply,
+    /// The other node that has sent the line, and the one that was asked first.
+    supplier: Option<Node>,
+    asked: Option<Node>,
     /// When the requester has all it waits for.
     done: Time,
     /// When the home has worked on the answers that it has collected so far.
@@ -50,6 +54,10 @@ impl Machine {
         at: Time,
     ) -> (Time, Supply) {
         let transaction = self.run(node, line, place, request, false, at);
+        let home = self.lines.home(place);
+        if let Some(watch) = &mut self.watch {
+            watch.answer(Answered { home, supplier: transaction.supplier, asked: transaction.asked });
+        }
         // The request is issued again on the node's bus, where the answer is ready now.
         (self.snoop(node, transaction.done), transaction.supply)
     }
@@ -57,6 +65,7 @@ impl Machine {
     /// Writes a line of another node back. Nobody waits for it.
     pub(crate) fn write_back(&mut self, node: Node, line: u64, place: Place, keeps: bool, at: Time) {
         self.run(node, line, place, Request::WriteBack, keeps, at);
+        self.watch_write_back(node, line, place);
     }
 
     fn run(
@@ -81,6 +90,8 @@ impl Machine {
             line,
             place,
             supply: Supply::RemoteMemory,
+            supplier: None,
+            asked: None,
             done: at,
             collected: at,
             number: 0,
@@ -139,6 +150,10 @@ impl Machine {
             }
             Message::Demand { demand, .. } => {
                 let begun = self.pass_controller(to, arrival) + self.times.slave;
+                self.watch_demand(demand, to, transaction.node, line, place);
+                if to != transaction.node {
+                    transaction.asked = transaction.asked.or(Some(to));
+                }
                 // The line that was asked for goes first, and the others of its block keep buses and memory busy behind it.
                 let (supplied, owner) = self.obey(demand, to, home, line, place, begun);
                 for (line, place) in self.lines.block_lines(line, place).skip(1) {
@@ -148,6 +163,7 @@ impl Machine {
                     self.forget_far(to, line, place);
                 }
                 if demand != Demand::Invalidate {
+                    transaction.supplier = (to != transaction.node).then_some(to);
                     transaction.supply = match owner {
                         None if to == home => Supply::RemoteMemory,
                         _ if to == home || home == transaction.node => Supply::RemoteCache,

@@ -2,6 +2,7 @@
 //! magnitudes, so that a sum says what was passed.
 
 mod far_cache;
+mod watched;
 
 use gondwana_sim::directory::State::{Invalid, Modified, Owned, Shared};
 use gondwana_sim::{Cause, Description, Kind, Machine, NANOSECOND, Supply};
