@@ -2,13 +2,13 @@
 
 use crate::next;
 use crate::world::{started, wait, world};
-use gondwana_sim::{NANOSECOND, Time};
+use gondwana_sim::{CALENDAR, NANOSECOND, Time};
 use libc::{c_int, c_long, clockid_t, timespec, timeval};
 
 const SECOND: Time = 1_000_000_000 * NANOSECOND;
 
-/// What a calendar says when the program starts: any date does, but always the same. 2000-01-01.
-const EPOCH: c_long = 946_684_800;
+/// What a calendar says when the program starts.
+const EPOCH: c_long = CALENDAR as c_long;
 
 /// The time of the thread that runs.
 fn now() -> Time {

@@ -1,5 +1,7 @@
 //! The program's heap and its threads' stacks, at addresses that are the same in each run.
 
+use crate::recorder;
+use crate::world::world;
 use dlmalloc::{Allocator, Dlmalloc};
 use gondwana_interpose::{MALLOC_ALIGNMENT, errno};
 use libc::{c_int, c_void};
@@ -90,8 +92,8 @@ struct Header {
 
 const HEADER: usize = size_of::<Header>();
 
-/// A block with its header, or null.
-fn allocate(size: usize, alignment: usize, zeroed: bool) -> *mut c_void {
+/// A block with its header, or null. `slot` is where the return address of the program's call is.
+pub(crate) fn allocate(size: usize, alignment: usize, zeroed: bool, slot: *const usize) -> *mut c_void {
     let extra = if alignment > MALLOC_ALIGNMENT { alignment } else { 0 };
     let total = size.checked_add(HEADER + extra).filter(|total| *total <= REGION.len());
     // SAFETY: one host thread at a time allocates.
@@ -109,6 +111,9 @@ fn allocate(size: usize, alignment: usize, zeroed: bool) -> *mut c_void {
     let block = (start + HEADER).next_multiple_of(alignment.max(MALLOC_ALIGNMENT));
     // SAFETY: the allocator's block has room for the header before this one.
     unsafe { ((block - HEADER) as *mut Header).write(Header { size, start }) };
+    if let Some(world) = world().filter(|world| world.recorder.is_some()) {
+        recorder::allocated(world, block, size, slot);
+    }
     block as *mut c_void
 }
 
@@ -119,15 +124,25 @@ unsafe fn header(block: *mut c_void) -> Header {
     unsafe { ((block as usize - HEADER) as *const Header).read() }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn malloc(size: usize) -> *mut c_void {
-    allocate(size, MALLOC_ALIGNMENT, false)
+gondwana_interpose::allocator! {
+    malloc: allocate_plain,
+    calloc: allocate_zeroed,
+    realloc: reallocate,
+    reallocarray: reallocate_array,
+    memalign: allocate_aligned,
+    aligned_alloc: allocate_aligned,
+    posix_memalign: allocate_posix,
+    valloc: allocate_page,
+    pvalloc: allocate_pages,
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+unsafe extern "C" fn allocate_plain(size: usize, slot: *const usize) -> *mut c_void {
+    allocate(size, MALLOC_ALIGNMENT, false, slot)
+}
+
+unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, slot: *const usize) -> *mut c_void {
     match count.checked_mul(size) {
-        Some(bytes) => allocate(bytes, MALLOC_ALIGNMENT, true),
+        Some(bytes) => allocate(bytes, MALLOC_ALIGNMENT, true, slot),
         None => {
             errno::set(libc::ENOMEM);
             ptr::null_mut()
@@ -150,17 +165,16 @@ unsafe extern "C" fn free(block: *mut c_void) {
     }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
+unsafe extern "C" fn reallocate(block: *mut c_void, size: usize, slot: *const usize) -> *mut c_void {
     if block.is_null() {
-        return malloc(size);
+        return allocate(size, MALLOC_ALIGNMENT, false, slot);
     }
     if size == 0 {
         // SAFETY: as the caller promises.
         unsafe { free(block) };
         return ptr::null_mut();
     }
-    let moved = malloc(size);
+    let moved = allocate(size, MALLOC_ALIGNMENT, false, slot);
     if !moved.is_null() {
         // SAFETY: the old block has as many bytes as its header says, and the new one is another.
         unsafe {
@@ -173,11 +187,15 @@ unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
     moved
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
+unsafe extern "C" fn reallocate_array(
+    block: *mut c_void,
+    count: usize,
+    size: usize,
+    slot: *const usize,
+) -> *mut c_void {
     match count.checked_mul(size) {
         // SAFETY: as the caller promises.
-        Some(bytes) => unsafe { realloc(block, bytes) },
+        Some(bytes) => unsafe { reallocate(block, bytes, slot) },
         None => {
             errno::set(libc::ENOMEM);
             ptr::null_mut()
@@ -185,26 +203,24 @@ unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, size: usize)
     }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
+unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, slot: *const usize) -> *mut c_void {
     if !alignment.is_power_of_two() {
         errno::set(libc::EINVAL);
         return ptr::null_mut();
     }
-    allocate(size, alignment, false)
+    allocate(size, alignment, false, slot)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
-    memalign(alignment, size)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn posix_memalign(to: *mut *mut c_void, alignment: usize, size: usize) -> c_int {
+unsafe extern "C" fn allocate_posix(
+    to: *mut *mut c_void,
+    alignment: usize,
+    size: usize,
+    slot: *const usize,
+) -> c_int {
     if !alignment.is_power_of_two() || alignment < size_of::<usize>() {
         return libc::EINVAL;
     }
-    let block = allocate(size, alignment, false);
+    let block = allocate(size, alignment, false, slot);
     if block.is_null() {
         return libc::ENOMEM;
     }
@@ -213,14 +229,12 @@ unsafe extern "C" fn posix_memalign(to: *mut *mut c_void, alignment: usize, size
     0
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn valloc(size: usize) -> *mut c_void {
-    memalign(4096, size)
+unsafe extern "C" fn allocate_page(size: usize, slot: *const usize) -> *mut c_void {
+    allocate(size, 4096, false, slot)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn pvalloc(size: usize) -> *mut c_void {
-    memalign(4096, size.next_multiple_of(4096))
+unsafe extern "C" fn allocate_pages(size: usize, slot: *const usize) -> *mut c_void {
+    allocate(size.next_multiple_of(4096), 4096, false, slot)
 }
 
 #[unsafe(no_mangle)]

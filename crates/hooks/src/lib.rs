@@ -8,7 +8,8 @@
 //! - `accesses`, `atomics`, `bytes`: loads and stores; the fast path is `gondwana_sim::Port`.
 //! - `world`, `fiber`, `threads`: the simulated machine and who runs on it.
 //! - `sync`: mutexes and the like, whose state is kept here; each call is also an access to the object's memory.
-//! - `heap`, `clock`, `start`: memory at fixed addresses, simulated time, the program's start and end.
+//! - `recorder`: the recording, if one is wanted.
+//! - `heap`, `operators`, `clock`, `start`: memory at fixed addresses, simulated time, the program's start and end.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -23,6 +24,8 @@ mod bytes;
 mod clock;
 mod fiber;
 mod heap;
+mod operators;
+mod recorder;
 mod settings;
 mod start;
 mod sync;

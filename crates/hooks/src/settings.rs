@@ -17,6 +17,8 @@ pub(crate) struct Settings {
     pub machine: Description,
     /// A policy of `rset` for threads.
     pub threads: String,
+    /// Where a recording goes, behind the record of the run, if one is wanted.
+    pub recording: Option<ManuallyDrop<File>>,
     /// Where the statistics go.
     descriptor: Option<RawFd>,
 }
@@ -47,12 +49,14 @@ impl Settings {
             .map_err(|error| format!("the settings of the simulation: {error}"))?;
         end_with(&settings["parent"]);
         let field = |name: &str| settings[name].as_str().unwrap_or_default().to_owned();
-        Self::new(&field("machine"), &field("threads"), Some(descriptor))
+        let mut own = Self::new(&field("machine"), &field("threads"), Some(descriptor))?;
+        own.recording = recording(&settings["recording"]);
+        Ok(own)
     }
 
     fn new(machine: &str, threads: &str, descriptor: Option<RawFd>) -> Result<Self, String> {
         let machine = Description::parse(machine).map_err(|error| error.to_string())?;
-        Ok(Self { machine, threads: threads.to_owned(), descriptor })
+        Ok(Self { machine, threads: threads.to_owned(), recording: None, descriptor })
     }
 
     /// Writes the statistics, if somebody wants them.
@@ -79,7 +83,15 @@ fn end_with(parent: &serde_json::Value) {
     }
 }
 
-/// The memory file, which stays open.
+/// The file of a recording, which programs that this one starts do not get.
+fn recording(setting: &serde_json::Value) -> Option<ManuallyDrop<File>> {
+    let descriptor = RawFd::try_from(setting.as_i64()?).ok()?;
+    // SAFETY: a system call.
+    unsafe { gondwana_sys::syscall!(libc::SYS_fcntl, descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+    Some(ManuallyDrop::new(open(descriptor)))
+}
+
+/// A file of the command's, which stays open.
 fn open(descriptor: RawFd) -> File {
     // SAFETY: nobody else uses the descriptor, and the file is never dropped.
     unsafe { File::from_raw_fd(descriptor) }

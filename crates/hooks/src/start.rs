@@ -3,7 +3,7 @@
 use crate::fiber::{self, Fiber};
 use crate::settings::Settings;
 use crate::world::{self, started, world};
-use crate::{heap, next};
+use crate::{heap, next, recorder};
 use gondwana_elf::loaded;
 use gondwana_interpose::message::write_line;
 use libc::{c_char, c_int, c_void};
@@ -124,6 +124,7 @@ fn finish() {
     if let Err(wrong) = if cfg!(debug_assertions) { world.machine.check() } else { Ok(()) } {
         die(&format!("the simulated machine has contradicted itself: {wrong}"));
     }
+    recorder::end(world);
     let statistics = world.machine.statistics(&world.settings.machine, world.now());
     match serde_json::to_string(&statistics) {
         Ok(text) => world.settings.answer(&text),

@@ -4,7 +4,7 @@
 use crate::fiber::{self, Fiber};
 use crate::heap::{STACK, STACKS};
 use crate::world::{give_way, leave_for_ever, pass, started, wait};
-use crate::{next, start};
+use crate::{next, recorder, start};
 use gondwana_sim::{Kind, ThreadId, Time};
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
 use std::mem::MaybeUninit;
@@ -153,6 +153,7 @@ unsafe extern "C" fn pthread_create(
     thread.detached = kind == libc::PTHREAD_CREATE_DETACHED;
     thread.host = Some(host);
     world.threads.push(thread);
+    recorder::created(world, id, slot, routine as usize);
     world.wake(id);
     // Others run up to a time that this thread did not know of.
     give_way(false);

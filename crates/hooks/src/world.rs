@@ -1,6 +1,7 @@
 //! The simulated machine with the program's threads on it; there is one in a process.
 
 use crate::fiber::{self, Fiber};
+use crate::recorder::{self, Recorder};
 use crate::settings::Settings;
 use crate::sync::Objects;
 use crate::threads::Thread;
@@ -18,6 +19,7 @@ pub(crate) struct World {
     pub threads: Vec<Thread>,
     pub objects: Objects,
     pub plan: ThreadPlan,
+    pub recorder: Option<Box<Recorder>>,
     /// The thread that runs.
     pub current: ThreadId,
     /// Code runs that must not leave the host thread that it is on: the end of a thread.
@@ -46,13 +48,25 @@ pub(crate) fn world() -> Option<&'static mut World> {
     unsafe { WORLD.as_mut() }
 }
 
+/// Makes calls of libraries whose accesses and locks are none of the program's: for them there is no world.
+pub(crate) fn aside<R>(calls: impl FnOnce() -> R) -> R {
+    // SAFETY: one host thread at a time simulates, and this one goes on with the world only after the calls.
+    unsafe {
+        let hidden = (WORLD, PORT);
+        (WORLD, PORT) = (ptr::null_mut(), ptr::null_mut());
+        let result = calls();
+        (WORLD, PORT) = hidden;
+        result
+    }
+}
+
 /// The world, where only a started program comes.
 pub(crate) fn started() -> &'static mut World {
     world().unwrap_or_else(|| start::die("a thread function was called before the program's main function"))
 }
 
 /// Builds the world; the caller is thread 0.
-pub(crate) fn begin(settings: Settings) -> Result<(), String> {
+pub(crate) fn begin(mut settings: Settings) -> Result<(), String> {
     let machine = Machine::new(&settings.machine);
     let topology = settings.machine.topology();
     let policy = ThreadPolicy::parse(&settings.threads, &topology, &Registry::default())
@@ -61,6 +75,7 @@ pub(crate) fn begin(settings: Settings) -> Result<(), String> {
         .map_err(|error| format!("threads '{}': {error}", settings.threads))?;
     let first = plan.place_of(0).processor.index();
     let schedule = Schedule::new(machine.processors(), first);
+    let (recording, image) = (settings.recording.take(), start::image());
     let world = Box::leak(Box::new(World {
         machine,
         settings,
@@ -68,13 +83,17 @@ pub(crate) fn begin(settings: Settings) -> Result<(), String> {
         threads: vec![Thread::main(first)],
         objects: Objects::default(),
         plan,
+        recorder: None,
         current: 0,
         stays: false,
         // SAFETY: a system call.
         process: unsafe { gondwana_sys::syscall!(libc::SYS_getpid) },
-        image: start::image(),
+        image: image.clone(),
     }));
     world.grant(0);
+    if let Some(file) = recording {
+        recorder::begin(world, file, &image);
+    }
     // SAFETY: no other thread runs yet.
     unsafe {
         PORT = world.machine.port(first);
@@ -228,6 +247,9 @@ pub(crate) fn slow_access(address: usize, width: u64, kind: Kind) {
     }
     let world = started();
     world.machine.access(world.schedule.current(), address as u64, width, kind);
+    if world.recorder.is_some() {
+        recorder::accessed(world);
+    }
 }
 
 /// An access of any width.

@@ -3,6 +3,7 @@
 mod compile;
 mod options;
 mod program;
+mod record;
 mod sweep;
 mod table;
 
@@ -14,6 +15,7 @@ use gondwana_console::failure::Failure;
 use gondwana_console::output::{self, Output, print};
 use gondwana_sim::Description;
 use program::Streams;
+use record::Recording;
 use std::process::ExitCode;
 
 /// The library that programs are linked with.
@@ -29,6 +31,7 @@ pub(crate) fn sim(options: &SimOptions) -> Result<ExitCode, Failure> {
     }
     let file = options.json.as_deref().map(|path| Output::open("--json", path, Readers::Usual));
     let file = file.transpose()?;
+    record::check(options)?;
     if options.is_sweep() {
         return sweep::sweep(options, file);
     }
@@ -36,7 +39,13 @@ pub(crate) fn sim(options: &SimOptions) -> Result<ExitCode, Failure> {
     let text = options.machine_text(name)?;
     let machine = Description::parse(&text).map_err(|error| options.wrong_machine(name, &error))?;
     options.check_threads(&machine.topology())?;
-    let end = program::run(options, &text, Streams::Inherited)?;
+    let path = program::find(options)?;
+    let recording = Recording::open(options, &machine, &path)?;
+    let file_of_recording = recording.as_ref().map(|recording| &recording.file);
+    let end = program::run(options, &path, &text, Streams::Inherited, file_of_recording)?;
+    if let Some(recording) = recording {
+        recording.keep();
+    }
     let Some(statistics) = &end.statistics else {
         if !end.is_explained {
             output::tell(&format!(

@@ -23,6 +23,10 @@ pub(crate) struct SimOptions {
     /// Where threads run, in the order of their creation: fill, round-robin, or sets with ; between them such as cpu:0;cpu:8
     #[arg(long, value_name = "POLICY", default_value = "fill")]
     pub threads: String,
+    /// Record each transaction between nodes with its data, thread and code, for gondwana report and gondwana advise [default
+    /// file: the program's name with .gwr; an existing file is renamed to FILE.old]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    pub monitor: Option<Option<OsString>>,
     /// Write the statistics as JSON into this file, instead of a table on standard error
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

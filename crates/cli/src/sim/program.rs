@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 /// How a program ended.
@@ -56,8 +57,8 @@ pub(super) fn memory_file(name: &str, text: &str) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// Runs the program to its end.
-pub(super) fn run(options: &SimOptions, machine: &str, streams: Streams) -> Result<Ended, Failure> {
+/// The program's file.
+pub(super) fn find(options: &SimOptions) -> Result<PathBuf, Failure> {
     let path = program::locate(&options.program[0])?;
     let shown = options.program[0].display();
     let needed = LibraryFile::read(&path).map(|file| file.needed).unwrap_or_default();
@@ -66,13 +67,26 @@ pub(super) fn run(options: &SimOptions, machine: &str, streams: Streams) -> Resu
             "{shown} was not built for the simulator: build it with gondwana cc or gondwana c++, such as make CC='gondwana cc'"
         )));
     }
+    Ok(path)
+}
+
+/// Runs the program at this path to its end; it writes a recording into the file, if there is one.
+pub(super) fn run(
+    options: &SimOptions,
+    path: &Path,
+    machine: &str,
+    streams: Streams,
+    recording: Option<&File>,
+) -> Result<Ended, Failure> {
+    let shown = options.program[0].display();
     let settings = serde_json::json!({
         "machine": machine,
         "threads": options.threads,
         "parent": std::process::id(),
+        "recording": recording.map(AsRawFd::as_raw_fd),
     });
     let mut file = memory_file("gondwana-sim", &settings.to_string())?;
-    let mut command = Command::new(&path);
+    let mut command = Command::new(path);
     command.args(&options.program[1..]).env("GONDWANA_SIM", file.as_raw_fd().to_string());
     if streams == Streams::Kept {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -112,6 +112,7 @@ fn with(text: &str, setting: &Setting, value: &str) -> Result<String, Failure> {
 
 /// Runs the cases side by side, and says of each when it is over.
 fn run_all(options: &SimOptions, cases: &[Case]) -> Result<Vec<Ended>, Failure> {
+    let path = program::find(options)?;
     let (next, over) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results: Vec<Mutex<Option<Result<Ended, Failure>>>> =
         cases.iter().map(|_| Mutex::default()).collect();
@@ -119,7 +120,7 @@ fn run_all(options: &SimOptions, cases: &[Case]) -> Result<Vec<Ended>, Failure> 
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(case) = cases.get(at) else { break };
-            let end = program::run(options, &case.text, Streams::Kept);
+            let end = program::run(options, &path, &case.text, Streams::Kept, None);
             let over = over.fetch_add(1, Ordering::Relaxed) + 1;
             if end.is_ok() {
                 tell(&format!("{over} of {} simulated: {}", cases.len(), case.name));

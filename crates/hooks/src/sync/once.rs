@@ -1,6 +1,7 @@
 use super::{current, objects};
+use crate::next;
 use crate::threads::touch;
-use crate::world::{started, wait};
+use crate::world::{started, wait, world};
 use gondwana_sim::{Kind, ThreadId};
 use libc::c_int;
 
@@ -44,6 +45,11 @@ pub(super) fn end(address: usize, done: bool) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pthread_once(control: *mut c_int, function: extern "C" fn()) -> c_int {
+    if world().is_none() {
+        let real = next!(pthread_once: unsafe extern "C" fn(*mut c_int, extern "C" fn()) -> c_int);
+        // SAFETY: the caller's own call.
+        return unsafe { real(control, function) };
+    }
     touch(control, Kind::Read);
     if begin(control as usize) {
         function();
