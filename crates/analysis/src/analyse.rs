@@ -114,6 +114,7 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
             .collect(),
         constructs,
         cells: picture_cells(&rows, &of_rows),
+        homes: page_uses::home_uses(recording, &shape),
         pages: page_uses::page_uses(&rows, &of_rows, shape.page_bytes),
         objects: object_table(&map, &naming, names, &places),
         parts: named_parts(&rows, &owners, &of_rows, page_bytes, &naming),

@@ -36,6 +36,6 @@ pub use names::{Code, Names, NoNames, Variable};
 pub use object_table::{ObjectSeries, ObjectTable};
 pub use result::{
     Analysis, Area, AreaNode, BankFilter, Cell, CodePlace, Construct, ConstructThread, FalselySharedPage,
-    Field, Flow, HotUnit, LockHandOffs, NamedPart, NodeTotal, Origin, PageUse, Pattern, ThreadInfo,
+    Field, Flow, HomeUse, HotUnit, LockHandOffs, NamedPart, NodeTotal, Origin, PageUse, Pattern, ThreadInfo,
     TimelineSlot, Totals, UsedBytes,
 };

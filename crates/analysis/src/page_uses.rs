@@ -1,8 +1,10 @@
 //! The use of each page by each thread and other node.
 
-use crate::PageUse;
-use crate::row_sums::{Amount, RowKey};
+use crate::row_sums::{Amount, RowKey, Shape};
+use crate::{HomeUse, PageUse};
 use gondwana_monitor::Kind;
+use gondwana_recording::{HomeRecord, Recording};
+use std::collections::BTreeMap;
 
 /// The uses of pages, from rows; `areas` has the area of each row.
 pub(crate) fn page_uses(rows: &[(RowKey, Amount)], areas: &[u32], page_bytes: u64) -> Vec<PageUse> {
@@ -21,6 +23,15 @@ pub(crate) fn page_uses(rows: &[(RowKey, Amount)], areas: &[u32], page_bytes: u6
         same
     });
     uses
+}
+
+/// What homes have used of their pages; the last record of a page counts.
+pub(crate) fn home_uses(recording: &Recording, shape: &Shape) -> BTreeMap<u64, HomeUse> {
+    let known = recording.homes.iter().filter(|(node, _)| usize::from(*node) < shape.nodes);
+    let of = |&(node, HomeRecord { address, reads, writes, diffs, bytes }): &(u16, HomeRecord)| {
+        (address / shape.page_bytes, HomeUse { node, reads, writes, diffs, bytes })
+    };
+    known.map(of).collect()
 }
 
 fn of_row(like: &RowKey, amount: Amount, area: u32, page: u8) -> Option<PageUse> {

@@ -3,6 +3,7 @@
 use crate::object_table::ObjectTable;
 use gondwana_recording::RunRecord;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// An analysed recording.
@@ -34,6 +35,9 @@ pub struct Analysis {
     /// The use of each page by each thread, for the advice: ascending addresses. Too much for a text.
     #[serde(skip)]
     pub pages: Vec<PageUse>,
+    /// What nodes have used of their own pages, where the recording has it: by number of the page.
+    #[serde(skip)]
+    pub homes: BTreeMap<u64, HomeUse>,
     /// The names of addresses of cells, where there is a more precise one than the area's: the hottest.
     #[serde(default)]
     pub parts: Vec<NamedPart>,
@@ -447,6 +451,21 @@ pub struct Cell {
     /// Fetches and upgrades for writes.
     pub writes: u32,
     /// Bytes that moved.
+    pub bytes: u64,
+}
+
+/// What the home of a page has used of it without a transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HomeUse {
+    /// The home.
+    pub node: u16,
+    /// Fetches for reads that would have been transactions at another node.
+    pub reads: u64,
+    /// The same for writes.
+    pub writes: u64,
+    /// Diffs that it would have sent home.
+    pub diffs: u64,
+    /// Bytes of all these.
     pub bytes: u64,
 }
 

@@ -1,9 +1,9 @@
 //! Checks of decoded records: the analysis relies on them.
 
 use crate::{
-    BankRecord, BlockRecord, BlockSeries, ConstructRecord, End, FilterCounts, ImageRecord, Interval, Name,
-    Omitted, Reference, RetiredFilterRecord, RunRecord, SegmentRecord, SiteRecord, Started, Stretch,
-    Stretches, ThreadRecord, TotalsRecord, TransactionRow, WrittenRecord,
+    BankRecord, BlockRecord, BlockSeries, ConstructRecord, End, FilterCounts, HomeRecord, ImageRecord,
+    Interval, Name, Omitted, Reference, RetiredFilterRecord, RunRecord, SegmentRecord, SiteRecord, Started,
+    Stretch, Stretches, ThreadRecord, TotalsRecord, TransactionRow, WrittenRecord,
 };
 use gondwana_monitor::{COUNTERS, Kind, LARGEST_UNIT, SMALLEST_UNIT};
 
@@ -159,6 +159,13 @@ impl Checked for FilterCounts {
 impl Checked for ConstructRecord {
     fn is_sound(&self, _run: &RunRecord) -> bool {
         self.count > 0
+    }
+}
+
+impl Checked for HomeRecord {
+    fn is_sound(&self, run: &RunRecord) -> bool {
+        let page = u64::from(run.page_bytes);
+        self.address.is_multiple_of(page) && fits(self.address, page)
     }
 }
 

@@ -4,9 +4,9 @@
 //! everything behind that field, the kind of record, and the node. The contents follow in postcard's encoding.
 
 use crate::{
-    BankRecord, BlockRecord, BlockSeries, ConstructRecord, End, ImageRecord, Interval, Name, Omitted,
-    Reference, RetiredFilterRecord, RunRecord, SegmentRecord, SiteRecord, Started, Stretches, ThreadRecord,
-    TotalsRecord, WrittenRecord,
+    BankRecord, BlockRecord, BlockSeries, ConstructRecord, End, HomeRecord, ImageRecord, Interval, Name,
+    Omitted, Reference, RetiredFilterRecord, RunRecord, SegmentRecord, SiteRecord, Started, Stretches,
+    ThreadRecord, TotalsRecord, WrittenRecord,
 };
 use crc::{CRC_32_ISO_HDLC, Crc, Table};
 use serde::Serialize;
@@ -71,6 +71,7 @@ records! {
     17 => Stretches;
     18 => Vec<BlockSeries>;
     19 => Vec<ConstructRecord>;
+    20 => Vec<HomeRecord>;
 }
 
 /// Encodes a record of a node (or of [`crate::LAUNCHER`]) as a chunk.

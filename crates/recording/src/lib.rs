@@ -14,7 +14,8 @@ mod record;
 pub use chunk::{FILE_HEADER, FORMAT, MAX_CHUNK, Record, chunks, encode, kind_and_node};
 pub use read::{Cut, ReadError, Reader, Recording, read};
 pub use record::{
-    BankRecord, BlockRecord, BlockSeries, ConstructRecord, Counted, End, FilterCounts, ImageRecord, Interval,
-    LAUNCHER, Name, Omitted, Reference, RetiredFilterRecord, RunRecord, SegmentKind, SegmentRecord,
-    SiteRecord, Started, Stretch, Stretches, ThreadRecord, TotalsRecord, TransactionRow, WrittenRecord,
+    BankRecord, BlockRecord, BlockSeries, ConstructRecord, Counted, End, FilterCounts, HomeRecord,
+    ImageRecord, Interval, LAUNCHER, Name, Omitted, Reference, RetiredFilterRecord, RunRecord, SegmentKind,
+    SegmentRecord, SiteRecord, Started, Stretch, Stretches, ThreadRecord, TotalsRecord, TransactionRow,
+    WrittenRecord,
 };

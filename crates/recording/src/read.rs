@@ -3,9 +3,9 @@
 use crate::check::Checked;
 use crate::chunk::{CHUNK_HEADER, KINDS, Record, SUM};
 use crate::{
-    BankRecord, BlockRecord, BlockSeries, ConstructRecord, End, FILE_HEADER, FORMAT, ImageRecord, Interval,
-    LAUNCHER, MAX_CHUNK, Name, Omitted, Reference, RetiredFilterRecord, RunRecord, SegmentRecord, SiteRecord,
-    Started, Stretches, ThreadRecord, TotalsRecord, TransactionRow, WrittenRecord,
+    BankRecord, BlockRecord, BlockSeries, ConstructRecord, End, FILE_HEADER, FORMAT, HomeRecord, ImageRecord,
+    Interval, LAUNCHER, MAX_CHUNK, Name, Omitted, Reference, RetiredFilterRecord, RunRecord, SegmentRecord,
+    SiteRecord, Started, Stretches, ThreadRecord, TotalsRecord, TransactionRow, WrittenRecord,
 };
 use serde::de::DeserializeOwned;
 use std::io::{self, Read};
@@ -46,6 +46,8 @@ pub struct Recording {
     pub totals: Vec<(u16, TotalsRecord)>,
     /// Work and waiting in constructs of OpenMP.
     pub constructs: Vec<(u16, ConstructRecord)>,
+    /// What nodes have used of their own pages, as far as that is known.
+    pub homes: Vec<(u16, HomeRecord)>,
     /// Names that the program gives its data.
     pub names: Vec<(u16, Name)>,
     /// The nodes that have ended in order.
@@ -266,6 +268,7 @@ impl Recording {
             Vec::<SegmentRecord>::KIND => extend(&mut self.segments, run, node, contents),
             Vec::<ImageRecord>::KIND => extend(&mut self.images, run, node, contents),
             Vec::<ConstructRecord>::KIND => extend(&mut self.constructs, run, node, contents),
+            Vec::<HomeRecord>::KIND => extend(&mut self.homes, run, node, contents),
             Vec::<Name>::KIND => extend(&mut self.names, run, node, contents),
             Omitted::KIND => push(&mut self.omitted, run, node, contents),
             _ => push(&mut self.ended, run, node, contents),

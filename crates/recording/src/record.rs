@@ -428,6 +428,22 @@ pub struct ConstructRecord {
     pub waited: u64,
 }
 
+/// What a node has used of a page of its own: of memory whose home it is, so that nothing crossed between nodes. Only
+/// simulated runs have such records; each page has one at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HomeRecord {
+    /// First address of the page.
+    pub address: u64,
+    /// Blocks that the page's memory gave to the node for reads.
+    pub reads: u64,
+    /// Blocks that it gave to the node for writes.
+    pub writes: u64,
+    /// Blocks that the node wrote back.
+    pub diffs: u64,
+    /// Bytes of all these.
+    pub bytes: u64,
+}
+
 /// The program's name for the data in a range of addresses. A later name hides earlier ones where they overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name {

@@ -3,9 +3,9 @@
 use gondwana_monitor::{Direction, Kind};
 use gondwana_recording::{
     BankRecord, BlockRecord, BlockSeries, ConstructRecord, Counted, Cut, End, FILE_HEADER, FilterCounts,
-    Interval, LAUNCHER, ReadError, Recording, Reference, RetiredFilterRecord, RunRecord, SegmentKind,
-    SegmentRecord, SiteRecord, Started, Stretch, Stretches, ThreadRecord, TransactionRow, WrittenRecord,
-    encode, read,
+    HomeRecord, Interval, LAUNCHER, ReadError, Recording, Reference, RetiredFilterRecord, RunRecord,
+    SegmentKind, SegmentRecord, SiteRecord, Started, Stretch, Stretches, ThreadRecord, TransactionRow,
+    WrittenRecord, encode, read,
 };
 use proptest::prelude::*;
 
@@ -71,6 +71,7 @@ fn chunks() -> Vec<Vec<u8>> {
         encode(0, &BankRecord { time: 5, filters: vec![counts.clone()] }),
         encode(1, &RetiredFilterRecord { begin: 5, end: 6, filter: counts }),
         encode(0, &stretches(stretch())),
+        encode(1, &vec![HomeRecord { address: 0x5000, reads: 1, ..HomeRecord::default() }]),
         encode(
             1,
             &vec![ConstructRecord { code: 0x40_1000, thread: 1, count: 2, ..ConstructRecord::default() }],
@@ -95,13 +96,14 @@ fn count(recording: &Recording) -> usize {
         + recording.banks.len()
         + recording.watched.len()
         + recording.constructs.len()
+        + recording.homes.len()
         + recording.ended.len()
 }
 
 #[test]
 fn a_whole_file_is_read_to_its_end() {
     let recording = read(&file(&chunks())[..]).unwrap();
-    assert_eq!((recording.cut.as_ref(), recording.unknown, count(&recording)), (None, 0, 13));
+    assert_eq!((recording.cut.as_ref(), recording.unknown, count(&recording)), (None, 0, 14));
     assert_eq!(recording.run, run());
     assert_eq!(recording.intervals, [(0, interval(vec![row(0x1000), row(0x1020)]))]);
     assert_eq!(recording.stretches, [(0, stretches(stretch()))]);
@@ -266,7 +268,7 @@ proptest! {
     /// A hostile file has valid sums: what it says must neither lead astray nor take memory that the file does not.
     #[test]
     fn lies_with_valid_sums_do_no_harm(
-        kind in 0u16..20, node in 0u16..4, contents in prop::collection::vec(any::<u8>(), 0..100), from in 0usize..13,
+        kind in 0u16..21, node in 0u16..4, contents in prop::collection::vec(any::<u8>(), 0..100), from in 0usize..14,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         genuine in any::<bool>(),
     ) {

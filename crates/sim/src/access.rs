@@ -147,11 +147,15 @@ impl Machine {
         write: bool,
         now: Time,
     ) -> Time {
+        let node = self.node_of[processor];
         let (done, supply) = if write {
             self.own(processor, line, place, false, now)
         } else {
             self.read(processor, line, place, now)
         };
+        if supply == Supply::LocalMemory {
+            self.watch_home(node, line, if write { |used| &mut used.writes } else { |used| &mut used.reads });
+        }
         let state = if write { State::Modified } else { State::Shared };
         if let Some(victim) = self.l2[processor].add(line, self.lines.colour(place), state) {
             self.evict(processor, victim.line, victim.state, done);
@@ -331,6 +335,7 @@ impl Machine {
         let snooped = self.snoop(node, at);
         let to = if home == node {
             self.memory(node, line, snooped);
+            self.watch_home(node, line, |used| &mut used.written_back);
             0
         } else if self.use_far(node, line, place) {
             self.far_memory(node, snooped);

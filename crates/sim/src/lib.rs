@@ -43,7 +43,7 @@ pub use network::Network;
 pub use port::Port;
 pub use schedule::{Next, Schedule, ThreadId};
 pub use statistics::{LinkStatistics, NodeStatistics, Statistics, Use};
-pub use watch::WrittenWords;
+pub use watch::{AtHome, WrittenWords};
 
 /// Simulated time in picoseconds since the start of the program.
 pub type Time = u64;

@@ -23,6 +23,19 @@ use std::hash::BuildHasherDefault;
 /// The words of a page that were written, one bit for each word of 4 bytes.
 pub type WrittenWords = [u64; PAGE_SIZE / 4 / 64];
 
+/// What a home's own processors have used of a page without a message: lines from and to its memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtHome {
+    /// The home.
+    pub node: Node,
+    /// Lines from memory for reads.
+    pub reads: u64,
+    /// Lines from memory for writes.
+    pub writes: u64,
+    /// Lines written back.
+    pub written_back: u64,
+}
+
 /// Nodes, one bit for each, by what they have of a block of another node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Copies {
@@ -54,6 +67,7 @@ pub(crate) struct Watch {
     /// By the number of the block.
     copies: HashMap<u64, Copies, BuildHasherDefault<Mix>>,
     written: BTreeMap<(Node, u64), WrittenWords>,
+    at_home: BTreeMap<u64, AtHome>,
 }
 
 impl Watch {
@@ -148,6 +162,27 @@ impl Machine {
             }
         }
         watch.written
+    }
+
+    /// What homes have used of their pages (of [`PAGE_SIZE`] bytes), by number, in lines of the second caches.
+    #[must_use]
+    pub fn used_at_home(&self) -> BTreeMap<u64, AtHome> {
+        self.watch.as_ref().map(|watch| watch.at_home.clone()).unwrap_or_default()
+    }
+
+    /// Bytes of a line of the second caches.
+    #[must_use]
+    pub fn line_bytes(&self) -> u64 {
+        1 << self.line_shift
+    }
+
+    /// The memory of a node gives a line to it, or takes one back.
+    pub(crate) fn watch_home(&mut self, node: Node, line: u64, counter: fn(&mut AtHome) -> &mut u64) {
+        if let Some(watch) = &mut self.watch {
+            let page = (line << self.line_shift) >> PAGE_BITS;
+            let used = watch.at_home.entry(page).or_insert(AtHome { node, ..AtHome::default() });
+            *counter(used) += 1;
+        }
     }
 
     /// The first address of a line's block.

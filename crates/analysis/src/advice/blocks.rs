@@ -106,7 +106,8 @@ impl<'a> AreaPages<'a> {
             let homes: Vec<u16> =
                 if follow_writers(run) { page.homes().collect() } else { page.home().into_iter().collect() };
             let beside = beside(&recorded, at, reach);
-            homes.into_iter().map(|home| (home, of_home(page, home, beside, page_bytes))).collect()
+            let uses = |home| page.known_use().unwrap_or_else(|| of_home(page, home, beside, page_bytes));
+            homes.into_iter().map(|home| (home, uses(home))).collect()
         };
         let homes: Vec<_> = (0..recorded.len()).map(of_homes).collect();
         recorded.iter_mut().zip(homes).for_each(|(region, at_homes)| region.at_homes = at_homes);

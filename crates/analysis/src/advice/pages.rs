@@ -1,6 +1,6 @@
 //! The use of the pages of an area, in requests.
 
-use crate::{Analysis, PageUse};
+use crate::{Analysis, HomeUse, PageUse};
 use gondwana_page::PAGE_SIZE;
 use std::collections::{BTreeMap, HashMap};
 
@@ -73,20 +73,28 @@ pub(super) struct UsedPage<By: Ord> {
     pub uses: BTreeMap<By, Usage>,
     /// The weight of the evidence that each node is the home.
     homes: BTreeMap<u16, f64>,
+    /// The home and what it used of the page itself, where the recording has that.
+    known: Option<(u16, Usage)>,
     /// For each node, the most notices about its writes that one node has received.
     written: BTreeMap<u16, f64>,
 }
 
 impl<By: Ord> Default for UsedPage<By> {
     fn default() -> Self {
-        Self { uses: BTreeMap::new(), homes: BTreeMap::new(), written: BTreeMap::new() }
+        Self { uses: BTreeMap::new(), homes: BTreeMap::new(), known: None, written: BTreeMap::new() }
     }
 }
 
 impl<By: Ord> UsedPage<By> {
     /// The home, if the page was in any transaction.
     pub(super) fn home(&self) -> Option<u16> {
-        self.homes.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(home, _)| *home)
+        let likely = || self.homes.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(home, _)| *home);
+        self.known.map(|(home, _)| home).or_else(likely)
+    }
+
+    /// What the home used of the page itself, where that is known.
+    pub(super) fn known_use(&self) -> Option<Usage> {
+        self.known.map(|(_, uses)| uses)
     }
 
     /// True if nodes were home by turns: more than once before the node that was home for longest.
@@ -95,7 +103,7 @@ impl<By: Ord> UsedPage<By> {
         let elsewhere: f64 =
             self.homes.iter().filter(|(node, _)| Some(**node) != home).map(|(_, weight)| weight).sum();
         let all: f64 = self.homes.values().sum();
-        elsewhere >= all * BY_TURNS && elsewhere > self.uses.len() as f64
+        self.known.is_none() && elsewhere >= all * BY_TURNS && elsewhere > self.uses.len() as f64
     }
 
     /// All nodes that were its home at some time.
@@ -148,7 +156,10 @@ pub(super) fn by_thread(analysis: &Analysis) -> Vec<ByThread> {
             }
         }
     }
-    areas.iter_mut().flat_map(BTreeMap::values_mut).for_each(share_out_notices);
+    for (number, page) in areas.iter_mut().flatten() {
+        page.known = analysis.homes.get(number).map(|home| (home.node, of_home(home)));
+        share_out_notices(page);
+    }
     areas
 }
 
@@ -163,6 +174,13 @@ fn of_one(known: &PageUse) -> Usage {
         notices: number(known.notices),
         bytes: known.bytes as f64,
     }
+}
+
+/// The use of a page by its home, as if that were another node.
+fn of_home(home: &HomeUse) -> Usage {
+    let [reads, writes, diffs, bytes] =
+        [home.reads, home.writes, home.diffs, home.bytes].map(|number| number as f64);
+    Usage { fetches: reads + writes, reads, writes, diffs, bytes, ..Usage::default() }
 }
 
 /// Transactions without a thread, such as notices, count for the threads of the node that use the page.
@@ -197,7 +215,7 @@ pub(super) fn by_area(analysis: &Analysis, moved: &Moved) -> Vec<Pages> {
             let known = uses.entry(there).or_default();
             *known = known.joined(more);
         }
-        UsedPage { uses, homes: page.homes, written: page.written }
+        UsedPage { uses, homes: page.homes, known: page.known, written: page.written }
     };
     let area = |area: ByThread| area.into_iter().map(|(number, page)| (number, by_node(page))).collect();
     by_thread(analysis).into_iter().map(area).collect()

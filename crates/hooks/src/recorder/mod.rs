@@ -17,10 +17,10 @@ use gondwana_interpose::{calls_from, message};
 use gondwana_monitor::{AggregationTable, Direction, Kind, Transaction};
 use gondwana_page::PAGE_BITS;
 use gondwana_recording::{
-    End, Interval, Record, SegmentKind, SegmentRecord, Started, Stretch, Stretches, ThreadRecord,
+    End, HomeRecord, Interval, Record, SegmentKind, SegmentRecord, Started, Stretch, Stretches, ThreadRecord,
     TotalsRecord, TransactionRow, WrittenRecord, encode,
 };
-use gondwana_sim::{NANOSECOND, ThreadId, Time};
+use gondwana_sim::{AtHome, NANOSECOND, ThreadId, Time};
 use pointers::Pointers;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -218,7 +218,8 @@ pub(crate) fn end(world: &mut World) {
         return;
     }
     end_interval(world, nanoseconds(world.now()));
-    let written = world.machine.written();
+    let (written, at_home) = (world.machine.written(), world.machine.used_at_home());
+    let line = world.machine.line_bytes();
     let nodes = world.machine.node_count() as u8;
     let sent: Vec<(u64, u64)> = (0..nodes).map(|node| world.machine.messages(node)).collect();
     let Some(mut recorder) = world.recorder.take() else { return };
@@ -228,6 +229,18 @@ pub(crate) fn end(world: &mut World) {
         let records: Vec<WrittenRecord> = pages
             .filter(|((_, page), _)| recorder.pages.contains(page))
             .map(|((_, page), words)| WrittenRecord::of_words(page << PAGE_BITS, words))
+            .collect();
+        recorder.write_all(node.into(), &records);
+        let pages = at_home.iter().filter(|(_, used)| used.node == node);
+        let records: Vec<HomeRecord> = pages
+            .filter(|(page, _)| recorder.pages.contains(page))
+            .map(|(page, &AtHome { reads, writes, written_back: diffs, .. })| HomeRecord {
+                address: page << PAGE_BITS,
+                reads,
+                writes,
+                diffs,
+                bytes: (reads + writes + diffs) * line,
+            })
             .collect();
         recorder.write_all(node.into(), &records);
     }

@@ -3,6 +3,7 @@
 use crate::Simulated;
 use gondwana_monitor::Direction::{In, Out};
 use gondwana_monitor::{Direction, Kind};
+use gondwana_sim::AtHome;
 
 type Seen = (u8, Kind, Direction, u64, u16, u32);
 
@@ -95,6 +96,25 @@ fn written_words_are_those_of_each_node() {
     assert_eq!(written[&(0, 0)], expected);
     assert_eq!(written[&(0, 1)][0], 1 << 63);
     assert_eq!(written[&(1, 0)][0], 0b110);
+}
+
+#[test]
+fn what_homes_use_themselves_is_known() {
+    let mut machine = Simulated::new().watched();
+    machine.write(0, 0);
+    machine.read(1, 64);
+    machine.read(0, 4);
+    machine.read(2, 4096);
+    // Lines 0, 2 and 4 are in one set of two ways: the first one, which was written, goes.
+    machine.write(0, 128);
+    machine.write(0, 256);
+    machine.write(3, 0);
+    let used = machine.0.used_at_home();
+    let first = AtHome { node: 0, reads: 1, writes: 3, written_back: 1 };
+    assert_eq!(
+        used.into_iter().collect::<Vec<_>>(),
+        [(0, first), (1, AtHome { node: 1, reads: 1, ..AtHome::default() })]
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Tests of the estimates of a home's own use.
 
 use super::*;
+use crate::HomeUse;
 
 /// Each time the home has written.
 #[test]
@@ -13,6 +14,23 @@ fn pages_that_their_home_writes_as_well_stay() {
     }
     let advice = only(&analysis);
     assert_eq!((advice.kind, advice.saving), (AdviceKind::Nothing, Traffic::default()));
+}
+
+/// Simulated runs have it: then nothing is estimated.
+#[test]
+fn what_is_known_of_a_homes_use_decides() {
+    for (used, kind) in [(1, AdviceKind::Home), (41, AdviceKind::Nothing), (100, AdviceKind::Nothing)] {
+        let mut analysis = empty();
+        analysis.areas.push(area("table", variable("table"), vec![pages(0..8)]));
+        for page in 0..8 {
+            uses(&mut analysis, page, 1, 20, 20);
+            // The home fetches from a cache of the other node what that has written.
+            add(&mut analysis, PageUse { node: 0, peer: 1, reads: 30, ..of(page) });
+            let home = HomeUse { node: 0, reads: used, ..HomeUse::default() };
+            analysis.homes.insert(FIRST + page, home);
+        }
+        assert_eq!(only(&analysis).kind, kind, "{used} fetches of the home");
+    }
 }
 
 /// They are prefetched, so hardly any is fetched by itself.
