@@ -72,8 +72,9 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
     let page_bytes = shape.page_bytes;
     let mut codes = Codes::new(names);
     let naming = Naming::new(recording, names, &map, &mut codes);
+    let lines = recording.run.exchanges_lines();
     let mut describe =
-        Describe { shape, map: &map, naming: &naming, pages: &pages, codes, ranges: ranges(&map) };
+        Describe { shape, lines, map: &map, naming: &naming, pages: &pages, codes, ranges: ranges(&map) };
     let mut areas: Vec<(usize, Area)> =
         area_counters.into_iter().map(|(owner, counters)| (owner, describe.area(owner, counters))).collect();
     areas.sort_by(|(_, a), (_, b)| {
@@ -185,6 +186,8 @@ fn ranges(map: &Map) -> HashMap<usize, Vec<Range<u64>>> {
 /// Turns counters into areas.
 struct Describe<'a> {
     shape: Shape,
+    /// Nodes exchange lines.
+    lines: bool,
     map: &'a Map,
     naming: &'a Naming<'a>,
     pages: &'a BTreeMap<Key, PageHistory>,
@@ -217,7 +220,7 @@ impl Describe<'_> {
                 .falsely_shared
                 .iter()
                 .take(PAGES)
-                .map(|(key, _)| self.shared(*key))
+                .map(|(key, misses)| self.shared(*key, *misses))
                 .collect(),
         }
     }
@@ -279,7 +282,7 @@ impl Describe<'_> {
         fields
     }
 
-    fn shared(&self, key: Key) -> FalselySharedPage {
+    fn shared(&self, key: Key, false_misses: u64) -> FalselySharedPage {
         let page = &self.pages[&key];
         let mut writers = vec![];
         for side in sharing::node_bytes(page) {
@@ -296,7 +299,11 @@ impl Describe<'_> {
                 piece(self.map.owners.len() - 1, side.bytes.clone());
             }
         }
-        let fetches = page.uses.values().fold(0_u64, |sum, used| sum.saturating_add(used.fetches));
+        // Of lines, those that were not lost falsely would have been fetched all the same.
+        let fetches = match self.lines {
+            true => false_misses,
+            false => page.uses.values().fold(0_u64, |sum, used| sum.saturating_add(used.fetches)),
+        };
         FalselySharedPage { page: key.0, fetches, writers }
     }
 }

@@ -21,9 +21,9 @@ pub struct RunRecord {
     pub command: Vec<String>,
     /// The number of nodes.
     pub nodes: u16,
-    /// `rc` or `sc`.
+    /// `rc` or `sc`; [`RunRecord::CACHES`] on a simulated machine.
     pub consistency: String,
-    /// `shm` or `tcp`.
+    /// `shm` or `tcp`; the name of a simulated machine.
     pub fabric: String,
     /// The policies of threads and memory, in the words of the options.
     pub threads: String,
@@ -35,6 +35,17 @@ pub struct RunRecord {
     pub began: u64,
     /// Bytes of a page.
     pub page_bytes: u32,
+}
+
+impl RunRecord {
+    /// The consistency of a machine whose hardware keeps caches coherent.
+    pub const CACHES: &str = "coherent caches";
+
+    /// True if nodes exchanged lines of caches, and not pages.
+    #[must_use]
+    pub fn exchanges_lines(&self) -> bool {
+        self.consistency == Self::CACHES
+    }
 }
 
 /// A node has begun to record.

@@ -105,8 +105,12 @@ impl Watch {
         self.see(node, kind, Direction::Out, address, bytes, peer);
     }
 
-    /// A node has written words of a line of the second caches that begins at an address.
-    pub(crate) fn wrote(&mut self, node: Node, address: u64, words: u64) {
+    /// A node has written words of a line of the second caches that begins at an address. What it wrote before another node
+    /// than the home had the block has initialised it, and tells nothing of how it is shared.
+    fn wrote(&mut self, node: Node, address: u64, block: u64, words: u64) {
+        if self.copies.get(&block).is_none_or(|copies| copies.had == 0) {
+            return;
+        }
         let page = self.written.entry((node, address >> PAGE_BITS)).or_default();
         let first = address % PAGE_SIZE as u64 / 4;
         page[usize::try_from(first / 64).expect("an index")] |= words << (first % 64);
@@ -148,20 +152,17 @@ impl Machine {
         of_node.map(|(counters, _)| counters.misses() + counters.upgrades).sum()
     }
 
-    /// The words that each node has written, by node and number of the page (of [`PAGE_SIZE`] bytes), in ascending order.
+    /// Takes the words that each node has written of blocks that another node than the home has had by then, by node and
+    /// number of the page (of [`PAGE_SIZE`] bytes), in ascending order.
     #[must_use]
-    pub fn written(&self) -> BTreeMap<(Node, u64), WrittenWords> {
-        let mut watch = Watch {
-            written: self.watch.as_ref().map(|watch| watch.written.clone()).unwrap_or_default(),
-            ..Watch::default()
-        };
-        for (port, node) in self.ports.iter().zip(&self.node_of) {
-            for (line, words) in port.l1.written() {
-                let line = line >> (self.line_shift - self.l1_shift);
-                watch.wrote(*node, line << self.line_shift, words);
+    pub fn written(&mut self) -> BTreeMap<(Node, u64), WrittenWords> {
+        for processor in 0..self.ports.len() {
+            let written: Vec<(u64, u64)> = self.ports[processor].l1.written().collect();
+            for (line, words) in written {
+                self.watch_words(processor, line >> (self.line_shift - self.l1_shift), words);
             }
         }
-        watch.written
+        self.watch.as_mut().map(|watch| std::mem::take(&mut watch.written)).unwrap_or_default()
     }
 
     /// What homes have used of their pages (of [`PAGE_SIZE`] bytes), by number, in lines of the second caches.
@@ -222,7 +223,8 @@ impl Machine {
     /// A processor has written words of a line.
     pub(crate) fn watch_words(&mut self, processor: usize, line: u64, words: u64) {
         if let Some(watch) = self.watch.as_mut().filter(|_| words != 0) {
-            watch.wrote(self.node_of[processor], line << self.line_shift, words);
+            let address = line << self.line_shift;
+            watch.wrote(self.node_of[processor], address, address / self.block_bytes, words);
         }
     }
 

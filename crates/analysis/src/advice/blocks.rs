@@ -54,6 +54,12 @@ impl AreaPage<'_> {
         others.fold(Usage::default(), |sum, (_, uses)| sum.plus(*uses))
     }
 
+    /// The present home, if it is known to use the page itself, and its requests if it were not the home.
+    fn keeper(&self) -> Option<(u16, f64)> {
+        let requests = self.page.known_use()?.requests();
+        self.page.home().filter(|_| requests > 0.0).map(|home| (home, requests))
+    }
+
     /// The node with the greatest saving as the home, if any.
     fn best(&self) -> Option<(u16, f64)> {
         let gains = self.page.uses.keys().filter(|node| !self.stays_at(**node)).filter_map(|node| {
@@ -177,7 +183,8 @@ impl<'a> AreaPages<'a> {
     /// A home for each page of the only block, as parts; `None` if there would be too many.
     pub(super) fn parts(&self) -> Option<Vec<PlacementPart>> {
         let of = self.recorded.first()?.of;
-        let best: Vec<_> = self.recorded.iter().map(|region| (region.index, region.best())).collect();
+        let wanted = |region: &AreaPage<'_>| region.best().or_else(|| region.keeper());
+        let best: Vec<_> = self.recorded.iter().map(|region| (region.index, wanted(region))).collect();
         let gains = best.iter().filter_map(|(_, best)| best.map(|(_, gain)| gain));
         let average = gains.clone().sum::<f64>() / gains.count().max(1) as f64;
         let clear = best.iter().filter_map(|(index, best)| {

@@ -5,6 +5,7 @@ use crate::numbers::whole;
 use crate::{Area, FalselySharedPage, UsedBytes};
 use gondwana_page::PAGE_SIZE;
 use gondwana_plan::Traffic;
+use gondwana_recording::RunRecord;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -12,7 +13,10 @@ use std::fmt::Write;
 const SHOWN: usize = 6;
 
 /// Advises to separate data of different nodes, if they share pages of the area.
-pub(super) fn advise(area: &Area) -> Option<Advice> {
+pub(super) fn advise(run: &RunRecord, area: &Area) -> Option<Advice> {
+    let lines = run.exchanges_lines();
+    let unit = if lines { "lines" } else { "pages" };
+    let aligned = if lines { String::new() } else { format!(" (aligned to {PAGE_SIZE} bytes)") };
     let hottest = area.falsely_shared.first()?;
     let requests = saved(area);
     let share = requests as f64 / area.totals.requests().max(1) as f64;
@@ -33,14 +37,7 @@ pub(super) fn advise(area: &Area) -> Option<Advice> {
             let names: BTreeSet<String> =
                 others.into_iter().map(|writer| without_numbers(&name(writer))).collect();
             let names: Vec<String> = names.into_iter().collect();
-            (
-                AdviceKind::Pad,
-                format!(
-                    "move {} to pages without {} (aligned to {PAGE_SIZE} bytes)",
-                    names.join(", "),
-                    area.name
-                ),
-            )
+            (AdviceKind::Pad, format!("move {} to {unit} without {}{aligned}", names.join(", "), area.name))
         }
         Some(fields) => {
             (AdviceKind::Regroup, format!("move {fields} of {} away from what other nodes use", area.name))
@@ -48,7 +45,7 @@ pub(super) fn advise(area: &Area) -> Option<Advice> {
         None => (
             AdviceKind::Pad,
             format!(
-                "pad {} so that what each node uses has pages of its own (aligned to {PAGE_SIZE} bytes), or group it by thread",
+                "pad {} so that what each node uses has {unit} of its own{aligned}, or group it by thread",
                 area.name
             ),
         ),

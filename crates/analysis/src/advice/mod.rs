@@ -144,14 +144,16 @@ pub fn advise(analysis: &Analysis) -> Vec<Advice> {
     let mut all: Vec<Advice> = together.into_iter().filter(worthwhile).collect();
     all.extend(balance::advise(analysis));
     let rc = analysis.run.consistency != "sc";
+    // A machine with coherent caches replicates no pages.
+    let copies = rc && !analysis.run.exchanges_lines();
     let floats = rc && blocks::follow_writers(&analysis.run);
     let least_of_homes = if floats { least.max(all_requests * LEAST_SHARE_OF_FLOATING) } else { least };
     for (area, pages) in analysis.areas.iter().zip(&areas) {
         let placed = rc.then(|| homes::advise(analysis, area, pages)).flatten();
         let placed = placed.filter(|placed| placed.saving.requests as f64 >= least_of_homes);
-        let copied = rc.then(|| replicas::advise(analysis, area, pages)).flatten();
+        let copied = copies.then(|| replicas::advise(analysis, area, pages)).flatten();
         let best = [placed, copied].into_iter().flatten().max_by_key(|advice| advice.saving.requests);
-        let layout = layout::advise(area);
+        let layout = layout::advise(&analysis.run, area);
         let some: Vec<Advice> = best.into_iter().chain(layout).filter(worthwhile).collect();
         if some.is_empty() && is_hot(analysis, area) {
             all.push(nothing(analysis, area));

@@ -3,6 +3,7 @@
 use crate::{Analysis, HomeUse, PageUse};
 use gondwana_page::PAGE_SIZE;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 /// Homes take turns if all but the most frequent one have sent this share of the answers.
 const BY_TURNS: f64 = 0.25;
@@ -156,10 +157,12 @@ pub(super) fn by_thread(analysis: &Analysis) -> Vec<ByThread> {
             }
         }
     }
-    for (number, page) in areas.iter_mut().flatten() {
-        page.known = analysis.homes.get(number).map(|home| (home.node, of_home(home)));
-        share_out_notices(page);
+    if !analysis.homes.is_empty() {
+        for (area, pages) in analysis.areas.iter().zip(&mut areas) {
+            add_homes(analysis, &area.ranges, page_bytes, pages);
+        }
     }
+    areas.iter_mut().flat_map(BTreeMap::values_mut).for_each(share_out_notices);
     areas
 }
 
@@ -173,6 +176,15 @@ fn of_one(known: &PageUse) -> Usage {
         diffs: number(known.diffs),
         notices: number(known.notices),
         bytes: known.bytes as f64,
+    }
+}
+
+/// Adds what is known of homes to the pages of some ranges, and pages that only their home used.
+fn add_homes(analysis: &Analysis, ranges: &[Range<u64>], page_bytes: u64, pages: &mut ByThread) {
+    for range in ranges.iter().filter(|range| range.start < range.end) {
+        for (number, home) in analysis.homes.range(range.start / page_bytes..=(range.end - 1) / page_bytes) {
+            pages.entry(*number).or_default().known = Some((home.node, of_home(home)));
+        }
     }
 }
 

@@ -233,7 +233,6 @@ pub(crate) fn end(world: &mut World) {
         recorder.write_all(node.into(), &records);
         let pages = at_home.iter().filter(|(_, used)| used.node == node);
         let records: Vec<HomeRecord> = pages
-            .filter(|(page, _)| recorder.pages.contains(page))
             .map(|(page, &AtHome { reads, writes, written_back: diffs, .. })| HomeRecord {
                 address: page << PAGE_BITS,
                 reads,

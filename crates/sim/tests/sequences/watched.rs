@@ -84,15 +84,20 @@ fn lines_that_make_room_are_written_back_and_come_again() {
 #[test]
 fn written_words_are_those_of_each_node() {
     let mut machine = Simulated::new().watched();
+    // Before another node has the lines.
     machine.write(0, 4);
-    machine.write(0, 4096 + 252);
+    machine.write(0, 4096 + 248);
     machine.write(2, 8);
     machine.read(0, 0);
     machine.write(3, 4);
-    let mut expected = [0; 16];
-    expected[0] = 0b10;
+    machine.read(2, 4096 + 252);
+    machine.write(0, 4096 + 252);
+    machine.write(0, 8192);
+    machine.write(1, 12);
     let written = machine.0.written();
     assert_eq!(written.keys().copied().collect::<Vec<_>>(), [(0, 0), (0, 1), (1, 0)]);
+    let mut expected = [0; 16];
+    expected[0] = 0b1000;
     assert_eq!(written[&(0, 0)], expected);
     assert_eq!(written[&(0, 1)][0], 1 << 63);
     assert_eq!(written[&(1, 0)][0], 0b110);

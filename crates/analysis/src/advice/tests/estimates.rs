@@ -33,6 +33,27 @@ fn what_is_known_of_a_homes_use_decides() {
     }
 }
 
+/// The other node gets its half only, because the home uses the first one itself.
+#[test]
+fn pages_that_only_their_home_uses_stay() {
+    let mut analysis = empty();
+    analysis.run.consistency = RunRecord::CACHES.to_owned();
+    analysis.areas.push(area("halves", variable("halves"), vec![pages(0..64)]));
+    for page in 0..64 {
+        analysis.homes.insert(FIRST + page, HomeUse { node: 0, reads: 100, ..HomeUse::default() });
+    }
+    for page in 32..64 {
+        uses(&mut analysis, page, 1, 400, 0);
+    }
+    let advice = only(&analysis);
+    assert_eq!((advice.kind, advice.saving.requests), (AdviceKind::Parts, 32 * 300));
+    let [Entry::Variable(Variable { homes: Homes::Parts(parts), .. })] = &advice.entries[..] else {
+        panic!("{advice:?}")
+    };
+    let half = |node| PlacementPart { pages: 32, node: NodeId(node) };
+    assert_eq!(parts[..], [half(0), half(1)]);
+}
+
 /// They are prefetched, so hardly any is fetched by itself.
 #[test]
 fn pages_of_which_nodes_are_told_by_their_home_stay() {
