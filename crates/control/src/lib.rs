@@ -11,6 +11,7 @@ mod exchange;
 mod filters;
 mod messages;
 mod placement;
+mod rules;
 mod waits;
 
 pub use bank::{BankAnswer, BankError, BankRequest, MOST_COUNTERS, Reached};
@@ -21,4 +22,5 @@ pub use filters::check_filters;
 pub use gondwana_coherence::{Consistency, PROTOCOLS, PlacedHomes, ProtocolInfo};
 pub use messages::{News, Order, Report};
 pub use placement::{Homes, PlacementRule, PlacementTarget, RuleMemory, ThreadGroup, machine};
+pub use rules::{ResolvedRule, ResolvedRules};
 pub use waits::{Awaited, NodeWaits, Wait, WaitingThread, number_for_people};

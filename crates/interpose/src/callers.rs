@@ -1,7 +1,7 @@
 //! The calls that an allocation comes from, where it does not come from the program itself: a container of the C++
 //! library, say, or a library that allocates on behalf of its caller.
 
-use gondwana_interpose::unwind::walk;
+use crate::unwind::walk;
 use std::ops::Range;
 
 /// Calls beyond this depth are not looked at.
@@ -9,7 +9,8 @@ const DEEPEST: usize = 32;
 
 /// The innermost call of the code `program`, behind the call that returns to `caller`; `None` if that is of this code
 /// itself.
-pub(super) fn beyond(caller: usize, program: &Range<usize>) -> Option<usize> {
+#[must_use]
+pub fn beyond(caller: usize, program: &Range<usize>) -> Option<usize> {
     if program.contains(&caller) {
         return None;
     }
@@ -22,7 +23,8 @@ pub(super) fn beyond(caller: usize, program: &Range<usize>) -> Option<usize> {
 }
 
 /// The call around the one that returns to `caller`: what called the function that this is in.
-pub(super) fn around(caller: usize) -> Option<usize> {
+#[must_use]
+pub fn around(caller: usize) -> Option<usize> {
     let (mut inside, mut found) = (false, None);
     walk(DEEPEST, |frame| {
         if inside {

@@ -5,7 +5,7 @@
 //! - [`allocator!`] and [`operators!`] define `malloc`, C++'s `operator new` and their relatives: stubs in assembly that tell
 //!   the library where the return address of the program's call is.
 //! - [`CLibraryHeap`] is the allocator of the library itself, which must not come back to its own `malloc`.
-//! - [`calls_from`] and [`unwind`] find the calls that a thread is in.
+//! - [`calls_from`], [`callers`] and [`unwind`] find the calls that a thread is in.
 //! - [`kind_bits`] reads the kind of a mutex where the C library has it.
 //! - [`errno`] and [`message`] are the C library's error number and lines on standard error.
 //!
@@ -13,6 +13,7 @@
 //! these calls itself, or names a [`CallGuard`].
 
 mod allocator;
+pub mod callers;
 mod calls;
 pub mod errno;
 mod heap;

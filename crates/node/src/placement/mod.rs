@@ -5,7 +5,6 @@
 
 mod asked;
 mod block;
-mod callers;
 mod found;
 mod replicas;
 
@@ -16,10 +15,10 @@ pub(crate) use replicas::Replicated;
 
 use crate::{Node, Thread};
 use gondwana_coherence::Page;
-use gondwana_control::{Boot, Homes, PlacementTarget, RuleMemory, machine};
+use gondwana_control::{Boot, Homes, ResolvedRule, ResolvedRules, machine};
 use gondwana_memory::heap::Block;
 use gondwana_memory::{Geometry, PAGE_SIZE};
-use gondwana_page::{to_usize, whole_pages};
+use gondwana_page::whole_pages;
 use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -27,39 +26,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a rule says about memory.
-pub(crate) struct ResolvedRule {
-    /// `None` if its homes are as those of all other memory.
-    placement: Option<Arc<Placement>>,
-    replicate: bool,
-}
-
-impl ResolvedRule {
-    /// True if blocks of so many bytes share pages on the node that allocates, rather than have some of their own.
-    pub(crate) fn is_local_and_small(&self, bytes: usize) -> bool {
-        let is_local = self.placement.as_ref().is_some_and(|it| it.policy() == MemoryPolicy::Local);
-        is_local && !self.replicate && bytes < PAGE_SIZE / 2
-    }
-}
-
-/// An allocation that a rule is about.
-struct Site {
-    calls: Vec<Range<usize>>,
-    /// The calls around those, if they matter.
-    callers: Option<Vec<Range<usize>>>,
-    bytes: (u64, u64),
-    rule: ResolvedRule,
-}
-
 /// Where pages go, by the rules and the policy that the user has given.
 pub(crate) struct Placer {
     everything: Option<Arc<Placement>>,
-    sites: Vec<Site>,
-    variables: Vec<(Range<usize>, ResolvedRule)>,
+    rules: ResolvedRules,
     /// What rules say about sites whose blocks are to be on the node that allocates.
     local: Arc<Placement>,
-    /// The code of the executable.
-    program: Range<usize>,
 }
 
 impl Placer {
@@ -77,60 +49,13 @@ impl Placer {
         let global = RSet::global(&machine);
         let prepare = |policy: MemoryPolicy| Placement::new(policy, &global, &machine).map(Arc::new);
         let everything = (*policy != MemoryPolicy::Float).then(|| prepare(*policy)).transpose()?;
-        let program = gondwana_elf::loaded::program_text();
         let local = prepare(MemoryPolicy::Local)?;
-        let mut placer = Self { everything, sites: vec![], variables: vec![], local, program };
-        for rule in rules {
-            let Some(base) = base_of(rule.library.as_deref()) else { continue };
-            let here = |range: &Range<u64>| base + to_usize(range.start)..base + to_usize(range.end);
-            let placement = match &rule.target {
-                None => None,
-                Some(PlacementTarget::Policy(policy)) => Some(prepare(*policy)?),
-                Some(PlacementTarget::Parts(parts)) => {
-                    Some(Arc::new(Placement::of_parts(parts, &global, &machine)?))
-                }
-            };
-            let resolved = ResolvedRule { placement, replicate: rule.replicate };
-            match &rule.memory {
-                RuleMemory::Variable(range) => placer.variables.push((here(range), resolved)),
-                RuleMemory::Site { calls, callers, bytes } => {
-                    let all_here = |calls: &Vec<Range<u64>>| calls.iter().map(here).collect();
-                    let (calls, callers) = (all_here(calls), callers.as_ref().map(all_here));
-                    placer.sites.push(Site { calls, callers, bytes: *bytes, rule: resolved });
-                }
-            }
-        }
-        Ok(Some(placer))
-    }
-
-    /// What a rule says about `bytes` bytes that the call before `caller` allocates. Where that is none of the
-    /// program's, the call of the program behind it counts as well. The walk through the calls takes a while: it is made
-    /// for sizes that some rule is about, and for calls that a rule tells apart by their callers.
-    fn site(&self, caller: usize, bytes: usize) -> Option<&ResolvedRule> {
-        let fits = |site: &&Site| (site.bytes.0..=site.bytes.1).contains(&(bytes as u64));
-        let contain = |calls: &[Range<usize>], returns_to: usize| {
-            calls.iter().any(|calls| calls.contains(&returns_to.wrapping_sub(1)))
-        };
-        let of = |caller: usize| {
-            let mut around = None;
-            let mut is_called_by = |callers: &[Range<usize>]| {
-                around
-                    .get_or_insert_with(|| callers::around(caller))
-                    .is_some_and(|around| contain(callers, around))
-            };
-            let mut fitting = self.sites.iter().filter(fits).filter(|site| contain(&site.calls, caller));
-            let found = fitting.find(|site| site.callers.as_deref().is_none_or(&mut is_called_by));
-            found.map(|site| &site.rule)
-        };
-        of(caller).or_else(|| {
-            self.sites.iter().find(fits)?;
-            of(callers::beyond(caller, &self.program)?)
-        })
+        Ok(Some(Self { everything, rules: ResolvedRules::new(rules, &machine, base_of)?, local }))
     }
 
     /// The variables that are mostly read.
     pub(crate) fn replicated_variables(&self) -> impl Iterator<Item = &Range<usize>> {
-        self.variables.iter().filter(|(_, rule)| rule.replicate).map(|(addresses, _)| addresses)
+        self.rules.variables().iter().filter(|(_, rule)| rule.replicate).map(|(addresses, _)| addresses)
     }
 }
 
@@ -178,7 +103,7 @@ impl PagePlacement {
     /// What a rule says about `bytes` bytes that the call before `caller` allocates; 0 stands for the runtime itself.
     #[inline]
     fn rule_for(&self, caller: usize, bytes: usize) -> Option<&ResolvedRule> {
-        self.placer.as_ref().filter(|_| caller != 0)?.site(caller, bytes)
+        self.placer.as_ref().filter(|_| caller != 0)?.rules.site(caller, bytes)
     }
 
     /// The program allocates memory with a policy of its own.
@@ -287,7 +212,7 @@ impl Node {
             }
         }
         // Of two rules about one page the first one counts.
-        for (addresses, rule) in placer.variables.iter().rev() {
+        for (addresses, rule) in placer.rules.variables().iter().rev() {
             let Some((first, count)) = pages_of(&self.geometry, addresses) else { continue };
             let Some(placement) = &rule.placement else { continue };
             self.place(Region { first, count, offset: 0, of: count.into() }, Some(placement), false);
