@@ -1,7 +1,7 @@
 //! The program's heap and its threads' stacks, at addresses that are the same in each run.
 
-use crate::recorder;
 use crate::world::world;
+use crate::{plan, recorder};
 use dlmalloc::{Allocator, Dlmalloc};
 use gondwana_interpose::{MALLOC_ALIGNMENT, errno};
 use libc::{c_int, c_void};
@@ -94,6 +94,14 @@ const HEADER: usize = size_of::<Header>();
 
 /// A block with its header, or null. `slot` is where the return address of the program's call is.
 pub(crate) fn allocate(size: usize, alignment: usize, zeroed: bool, slot: *const usize) -> *mut c_void {
+    let bytes = size;
+    // A block that a plan is about has pages of its own.
+    let asked = world().and_then(|world| plan::asked(world, size, slot));
+    let (alignment, room) = match &asked {
+        Some(asked) => (alignment.max(asked.alignment), size.checked_next_multiple_of(asked.alignment)),
+        None => (alignment, Some(size)),
+    };
+    let size = room.unwrap_or(usize::MAX);
     let extra = if alignment > MALLOC_ALIGNMENT { alignment } else { 0 };
     let total = size.checked_add(HEADER + extra).filter(|total| *total <= REGION.len());
     // SAFETY: one host thread at a time allocates.
@@ -111,8 +119,13 @@ pub(crate) fn allocate(size: usize, alignment: usize, zeroed: bool, slot: *const
     let block = (start + HEADER).next_multiple_of(alignment.max(MALLOC_ALIGNMENT));
     // SAFETY: the allocator's block has room for the header before this one.
     unsafe { ((block - HEADER) as *mut Header).write(Header { size, start }) };
-    if let Some(world) = world().filter(|world| world.recorder.is_some()) {
-        recorder::allocated(world, block, size, slot);
+    if let Some(world) = world() {
+        if world.recorder.is_some() {
+            recorder::allocated(world, block, bytes, slot);
+        }
+        if let Some(asked) = asked {
+            asked.place(world, &(block..block + size));
+        }
     }
     block as *mut c_void
 }

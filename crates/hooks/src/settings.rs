@@ -1,6 +1,7 @@
 //! What `gondwana sim` says to the library: in the environment, the number of a descriptor of a memory file. The file has
 //! the settings as JSON; the statistics replace them at the end.
 
+use gondwana_control::{PlacementRule, ThreadGroup};
 use gondwana_sim::{Description, shipped};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -17,6 +18,8 @@ pub(crate) struct Settings {
     pub machine: Description,
     /// A policy of `rset` for threads.
     pub threads: String,
+    /// The rules and groups of a plan, if there is one.
+    pub plan: Option<(Vec<PlacementRule>, Vec<ThreadGroup>)>,
     /// Where a recording goes, behind the record of the run, if one is wanted.
     pub recording: Option<ManuallyDrop<File>>,
     /// Where the statistics go.
@@ -51,12 +54,14 @@ impl Settings {
         let field = |name: &str| settings[name].as_str().unwrap_or_default().to_owned();
         let mut own = Self::new(&field("machine"), &field("threads"), Some(descriptor))?;
         own.recording = recording(&settings["recording"]);
+        own.plan = serde_json::from_value(settings["plan"].clone())
+            .map_err(|error| format!("the plan of the simulation: {error}"))?;
         Ok(own)
     }
 
     fn new(machine: &str, threads: &str, descriptor: Option<RawFd>) -> Result<Self, String> {
         let machine = Description::parse(machine).map_err(|error| error.to_string())?;
-        Ok(Self { machine, threads: threads.to_owned(), recording: None, descriptor })
+        Ok(Self { machine, threads: threads.to_owned(), plan: None, recording: None, descriptor })
     }
 
     /// Writes the statistics, if somebody wants them.

@@ -143,8 +143,12 @@ unsafe extern "C" fn pthread_create(
     }
     let world = started();
     let id = world.threads.len();
-    let place = world.plan.place_of(id);
-    let mut thread = Thread::new(place.processor.index(), slot);
+    let usual = world.plan.place_of(id).processor.index();
+    let processor = world.placed.as_ref().map_or(usual, |placed| {
+        let running: Vec<usize> = world.threads.iter().map(|thread| thread.processor).collect();
+        placed.processor(&world.machine, id, usual, &running)
+    });
+    let mut thread = Thread::new(processor, slot);
     // SAFETY: the fiber's part of the stack is below what the thread that waits uses.
     thread.fiber =
         unsafe { Fiber::new(bottom + STACK - TOP, host.thread_pointer.load(Ordering::Relaxed), run) };

@@ -1,6 +1,7 @@
 //! The simulated machine with the program's threads on it; there is one in a process.
 
 use crate::fiber::{self, Fiber};
+use crate::plan::Plan;
 use crate::recorder::{self, Recorder};
 use crate::settings::Settings;
 use crate::sync::Objects;
@@ -20,6 +21,8 @@ pub(crate) struct World {
     pub objects: Objects,
     pub plan: ThreadPlan,
     pub recorder: Option<Box<Recorder>>,
+    /// The user's plan.
+    pub placed: Option<Plan>,
     /// The thread that runs.
     pub current: ThreadId,
     /// Code runs that must not leave the host thread that it is on: the end of a thread.
@@ -67,13 +70,20 @@ pub(crate) fn started() -> &'static mut World {
 
 /// Builds the world; the caller is thread 0.
 pub(crate) fn begin(mut settings: Settings) -> Result<(), String> {
-    let machine = Machine::new(&settings.machine);
+    let mut machine = Machine::new(&settings.machine);
     let topology = settings.machine.topology();
     let policy = ThreadPolicy::parse(&settings.threads, &topology, &Registry::default())
         .map_err(|error| format!("threads '{}': {}", settings.threads, error.message()))?;
     let plan = ThreadPlan::new(policy, &RSet::global(&topology), &topology)
         .map_err(|error| format!("threads '{}': {error}", settings.threads))?;
-    let first = plan.place_of(0).processor.index();
+    let page_bytes = settings.machine.memory.page_size.0;
+    let placed = settings
+        .plan
+        .take()
+        .map(|(rules, groups)| Plan::begin(&rules, groups, &mut machine, &topology, page_bytes));
+    let placed = placed.transpose()?;
+    let usual = plan.place_of(0).processor.index();
+    let first = placed.as_ref().map_or(usual, |placed| placed.processor(&machine, 0, usual, &[]));
     let schedule = Schedule::new(machine.processors(), first);
     let (recording, image) = (settings.recording.take(), start::image());
     let world = Box::leak(Box::new(World {
@@ -84,6 +94,7 @@ pub(crate) fn begin(mut settings: Settings) -> Result<(), String> {
         objects: Objects::default(),
         plan,
         recorder: None,
+        placed,
         current: 0,
         stays: false,
         // SAFETY: a system call.

@@ -116,8 +116,8 @@ impl Machine {
         let done = if enough {
             now + self.times.l2
         } else {
-            let placement = &self.placement;
-            let place = self.lines.find(line, |page| Self::place(placement, page, node));
+            let (placement, placed) = (&self.placement, &self.placed);
+            let place = self.lines.find(line, |page| Self::place(placement, placed, page, node));
             self.watch_begin(node, line, place);
             let done = if state == State::Invalid {
                 self.miss_l2(processor, line, place, words, write, now)

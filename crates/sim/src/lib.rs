@@ -23,6 +23,7 @@ mod l1;
 mod lines;
 mod machine;
 mod network;
+mod placed;
 mod port;
 mod resource;
 mod schedule;

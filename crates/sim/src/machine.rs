@@ -9,6 +9,7 @@ use crate::far::FarCache;
 use crate::l1::L1;
 use crate::lines::Lines;
 use crate::network::Network;
+use crate::placed::Placed;
 use crate::port::Port;
 use crate::resource::Resource;
 use crate::sharing::Sharing;
@@ -74,6 +75,8 @@ pub struct Machine {
     pub(crate) network: Option<Network>,
     pub(crate) lines: Lines,
     pub(crate) placement: Placement,
+    /// Memory that is not placed by the policy for all.
+    pub(crate) placed: Placed,
     pub(crate) scratch: Scratch,
     pub(crate) sharing: Sharing,
     /// None if no monitor wants to know.
@@ -149,6 +152,7 @@ impl Machine {
             nodes: vec![node; node_count],
             lines: Lines::new(pages.0 / l2.line, block_bytes / l2.line, colours),
             placement,
+            placed: Placed::new(pages.0),
             scratch: Scratch::default(),
             sharing: Sharing::default(),
             watch: None,
@@ -208,7 +212,10 @@ impl Machine {
     }
 
     /// Where a page is that `node` touches first.
-    pub(crate) fn place(placement: &Placement, page: u64, node: Node) -> Node {
+    pub(crate) fn place(placement: &Placement, placed: &Placed, page: u64, node: Node) -> Node {
+        if let Some(home) = placed.home(page, node) {
+            return home;
+        }
         let at = placement.node_of(page, u64::MAX, NodeId(u16::from(node)));
         at.map_or(node, |at| Node::try_from(at.0).expect("machines are checked"))
     }

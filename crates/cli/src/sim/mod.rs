@@ -2,6 +2,7 @@
 
 mod compile;
 mod options;
+mod plan;
 mod program;
 mod record;
 mod sweep;
@@ -14,7 +15,7 @@ use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
 use gondwana_console::output::{self, Output, print};
 use gondwana_sim::Description;
-use program::Streams;
+use program::{Simulated, Streams};
 use record::Recording;
 use std::process::ExitCode;
 
@@ -40,9 +41,14 @@ pub(crate) fn sim(options: &SimOptions) -> Result<ExitCode, Failure> {
     let machine = Description::parse(&text).map_err(|error| options.wrong_machine(name, &error))?;
     options.check_threads(&machine.topology())?;
     let path = program::find(options)?;
+    let placed = plan::resolve(options, &machine, &path)?;
     let recording = Recording::open(options, &machine, &path)?;
-    let file_of_recording = recording.as_ref().map(|recording| &recording.file);
-    let end = program::run(options, &path, &text, Streams::Inherited, file_of_recording)?;
+    let simulated = Simulated {
+        machine: &text,
+        placed: &placed,
+        recording: recording.as_ref().map(|recording| &recording.file),
+    };
+    let end = program::run(options, &path, &simulated, Streams::Inherited)?;
     if let Some(recording) = recording {
         recording.keep();
     }

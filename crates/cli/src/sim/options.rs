@@ -20,6 +20,9 @@ pub(crate) struct SimOptions {
     /// Where pages are, instead of what the machine's file says: local, remote, striped, striped:PAGES or a set such as mem:0
     #[arg(long, value_name = "POLICY")]
     pub placement: Option<String>,
+    /// Place variables, allocations and threads by a plan, as gondwana advise writes it
+    #[arg(long, value_name = "PLAN.toml")]
+    pub plan: Option<PathBuf>,
     /// Where threads run, in the order of their creation: fill, round-robin, or sets with ; between them such as cpu:0;cpu:8
     #[arg(long, value_name = "POLICY", default_value = "fill")]
     pub threads: String,

@@ -1,5 +1,6 @@
 //! The run: the settings go to the library in a memory file, and the statistics come back in it.
 
+use super::plan::Placed;
 use super::{LIBRARY, SimOptions};
 use gondwana_console::failure::{CANNOT, Failure};
 use gondwana_elf::LibraryFile;
@@ -70,20 +71,30 @@ pub(super) fn find(options: &SimOptions) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Runs the program at this path to its end; it writes a recording into the file, if there is one.
+/// What a program is run on.
+pub(super) struct Simulated<'a> {
+    /// The machine's description.
+    pub machine: &'a str,
+    /// What a plan says.
+    pub placed: &'a Placed,
+    /// The program writes a recording into it.
+    pub recording: Option<&'a File>,
+}
+
+/// Runs the program at this path to its end.
 pub(super) fn run(
     options: &SimOptions,
     path: &Path,
-    machine: &str,
+    simulated: &Simulated<'_>,
     streams: Streams,
-    recording: Option<&File>,
 ) -> Result<Ended, Failure> {
     let shown = options.program[0].display();
     let settings = serde_json::json!({
-        "machine": machine,
+        "machine": simulated.machine,
         "threads": options.threads,
         "parent": std::process::id(),
-        "recording": recording.map(AsRawFd::as_raw_fd),
+        "recording": simulated.recording.map(AsRawFd::as_raw_fd),
+        "plan": options.plan.is_some().then_some((&simulated.placed.rules, &simulated.placed.groups)),
     });
     let mut file = memory_file("gondwana-sim", &settings.to_string())?;
     let mut command = Command::new(path);

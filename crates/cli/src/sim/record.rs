@@ -72,11 +72,11 @@ fn described(options: &SimOptions, machine: &Description, program: &Path) -> Run
         executable: path.to_string_lossy().into_owned(),
         command: options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         nodes: u16::try_from(machine.topology().node_ids().len()).expect("machines are checked"),
-        consistency: "coherent caches".to_owned(),
+        consistency: RunRecord::CACHES.to_owned(),
         fabric: machine.name.clone(),
         threads: options.threads.clone(),
         memory: memory(machine),
-        plan: String::new(),
+        plan: options.plan.as_ref().map_or_else(String::new, |plan| plan.display().to_string()),
         began: CALENDAR,
         page_bytes: 1 << PAGE_BITS,
     }

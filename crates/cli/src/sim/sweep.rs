@@ -2,13 +2,15 @@
 //! many at a time as the host has processors.
 
 use super::options::Setting;
-use super::program::{self, Ended, Streams};
-use super::{SimOptions, table};
+use super::plan::Placed;
+use super::program::{self, Ended, Simulated, Streams};
+use super::{SimOptions, plan, table};
 use gondwana_console::failure::Failure;
 use gondwana_console::output::{self, Output, tell};
 use gondwana_locks::lock;
 use gondwana_sim::Description;
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,12 +22,15 @@ struct Case {
     name: String,
     /// The machine's file.
     text: String,
+    /// What a plan says.
+    placed: Placed,
 }
 
 /// Simulates all cases and prints one table. The output is that of the first case.
 pub(super) fn sweep(options: &SimOptions, file: Option<Output>) -> Result<ExitCode, Failure> {
-    let cases = cases(options)?;
-    let ended = run_all(options, &cases)?;
+    let path = program::find(options)?;
+    let cases = cases(options, &path)?;
+    let ended = run_all(options, &path, &cases)?;
     let first = &ended[0];
     pass_on(io::stdout(), &first.output)?;
     pass_on(io::stderr(), &first.errors)?;
@@ -62,7 +67,7 @@ fn pass_on(mut to: impl Write, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// All machines with all combinations of settings. All of them are checked before the first one runs.
-fn cases(options: &SimOptions) -> Result<Vec<Case>, Failure> {
+fn cases(options: &SimOptions, path: &Path) -> Result<Vec<Case>, Failure> {
     let mut cases = vec![];
     for machine in &options.machine {
         let text = options.machine_text(machine)?;
@@ -83,7 +88,8 @@ fn cases(options: &SimOptions) -> Result<Vec<Case>, Failure> {
                 Failure::usage(format!("{name}: {field}: {}", error.message))
             })?;
             options.check_threads(&description.topology())?;
-            cases.push(Case { name, text });
+            let placed = plan::resolve(options, &description, path)?;
+            cases.push(Case { name, text, placed });
         }
     }
     Ok(cases)
@@ -111,8 +117,7 @@ fn with(text: &str, setting: &Setting, value: &str) -> Result<String, Failure> {
 }
 
 /// Runs the cases side by side, and says of each when it is over.
-fn run_all(options: &SimOptions, cases: &[Case]) -> Result<Vec<Ended>, Failure> {
-    let path = program::find(options)?;
+fn run_all(options: &SimOptions, path: &Path, cases: &[Case]) -> Result<Vec<Ended>, Failure> {
     let (next, over) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results: Vec<Mutex<Option<Result<Ended, Failure>>>> =
         cases.iter().map(|_| Mutex::default()).collect();
@@ -120,7 +125,10 @@ fn run_all(options: &SimOptions, cases: &[Case]) -> Result<Vec<Ended>, Failure> 
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(case) = cases.get(at) else { break };
-            let end = program::run(options, &path, &case.text, Streams::Kept, None);
+            let end = {
+                let simulated = Simulated { machine: &case.text, placed: &case.placed, recording: None };
+                program::run(options, path, &simulated, Streams::Kept)
+            };
             let over = over.fetch_add(1, Ordering::Relaxed) + 1;
             if end.is_ok() {
                 tell(&format!("{over} of {} simulated: {}", cases.len(), case.name));

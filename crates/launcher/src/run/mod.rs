@@ -6,7 +6,7 @@ pub(crate) mod homes;
 pub(crate) mod job;
 mod monitored;
 pub mod options;
-mod plan;
+pub mod plan;
 pub(crate) mod policies;
 pub mod recording_writer;
 pub(crate) mod supervise;

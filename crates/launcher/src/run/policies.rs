@@ -48,11 +48,7 @@ impl Policies {
         let plan = options.plan.as_ref().map(|path| plan::read(path, &machine, &names)).transpose()?;
         let homes = Homes { policy, rules: vec![] };
         let plan = plan.unwrap_or_default();
-        let group = |group: &gondwana_plan::ThreadGroup| ThreadGroup {
-            threads: group.threads.clone(),
-            node: group.node,
-        };
-        let groups = plan.threads.iter().map(group).collect();
+        let groups = plan::groups(&plan);
         Ok(Self { threads, groups, homes, plan, processors_each })
     }
 
@@ -69,7 +65,7 @@ impl Policies {
     /// Adds the plan, resolved for this program; prints what cannot be resolved.
     pub fn with_plan(mut self, options: &RunOptions, program: &Program) -> Result<Self, Failure> {
         let Some(path) = &options.plan else { return Ok(self) };
-        let (rules, missing) = plan::resolve(&self.plan, path, program);
+        let (rules, missing) = plan::resolve(&self.plan, path, &program.path);
         for sentence in &missing {
             eprintln!("gondwana: {sentence}");
         }

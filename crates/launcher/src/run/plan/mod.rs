@@ -1,8 +1,7 @@
 //! The plan of a run: finds out which addresses its names mean in the program, before anything is started.
 
-use crate::program::Program;
 use gondwana_console::failure::Failure;
-use gondwana_control::{PlacementRule, PlacementTarget, RuleMemory};
+use gondwana_control::{PlacementRule, PlacementTarget, RuleMemory, ThreadGroup};
 use gondwana_elf::Listing;
 use gondwana_plan::{Allocation, Homes, Plan, Variable};
 use gondwana_rset::{MemoryPolicy, Registry};
@@ -10,8 +9,8 @@ use gondwana_symbols::File;
 use gondwana_topology::Machine;
 use std::path::Path;
 
-/// Reads a plan.
-pub(super) fn read(path: &Path, machine: &Machine, names: &Registry) -> Result<Plan, Failure> {
+/// Reads a plan for a machine.
+pub fn read(path: &Path, machine: &Machine, names: &Registry) -> Result<Plan, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::cannot(format!("--plan: {shown} cannot be read: {error}")))?;
@@ -19,7 +18,7 @@ pub(super) fn read(path: &Path, machine: &Machine, names: &Registry) -> Result<P
 }
 
 /// Resolves a plan for a program, with a sentence for each entry that cannot be resolved.
-pub(super) fn resolve(plan: &Plan, path: &Path, program: &Program) -> (Vec<PlacementRule>, Vec<String>) {
+pub fn resolve(plan: &Plan, path: &Path, program: &Path) -> (Vec<PlacementRule>, Vec<String>) {
     let mut files = Files { program, open: vec![] };
     let (mut rules, mut missing) = (vec![], vec![]);
     let mut note = |line: usize,
@@ -47,6 +46,14 @@ pub(super) fn resolve(plan: &Plan, path: &Path, program: &Program) -> (Vec<Place
     (rules, missing)
 }
 
+/// The groups of threads of a plan.
+pub fn groups(plan: &Plan) -> Vec<ThreadGroup> {
+    plan.threads
+        .iter()
+        .map(|group| ThreadGroup { threads: group.threads.clone(), node: group.node })
+        .collect()
+}
+
 fn target(homes: &Homes, replicate: bool) -> Option<PlacementTarget> {
     match homes {
         // An entry that only replicates leaves the homes to `--memory`.
@@ -69,7 +76,7 @@ fn allocation(files: &mut Files<'_>, entry: &Allocation) -> Result<RuleMemory, S
 
 /// The executable (without a name) and its libraries, each opened when it is first asked for.
 struct Files<'a> {
-    program: &'a Program,
+    program: &'a Path,
     open: Vec<(Option<String>, File)>,
 }
 
@@ -79,9 +86,9 @@ impl Files<'_> {
             return Ok(&self.open[index].1);
         }
         let path = match library {
-            None => self.program.path.clone(),
+            None => self.program.to_owned(),
             Some(name) => {
-                let all = Listing::ask(&self.program.path).and_then(Listing::paths).unwrap_or_default();
+                let all = Listing::ask(self.program).and_then(Listing::paths).unwrap_or_default();
                 all.into_iter()
                     .find(|path| path.file_name().is_some_and(|file| file == name))
                     .ok_or_else(|| format!("the program does not load a library {name}"))?
