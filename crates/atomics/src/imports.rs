@@ -20,10 +20,15 @@ impl<'a> Imports<'a> {
         Self { stubs, places }
     }
 
+    /// The name of the function of a library whose stub is at an address.
+    pub(crate) fn name_at(&self, stub: u64) -> Option<&'a str> {
+        self.stubs.get(&stub).copied()
+    }
+
     /// The name of the function of a library that an instruction calls.
     pub(crate) fn callee(&self, call: &Instruction) -> Option<&'a str> {
         match call.op0_kind() {
-            OpKind::NearBranch64 => self.stubs.get(&call.near_branch_target()).copied(),
+            OpKind::NearBranch64 => self.name_at(call.near_branch_target()),
             OpKind::Memory => place(call).and_then(|place| self.places.get(&place).copied()),
             _ => None,
         }

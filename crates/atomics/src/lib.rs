@@ -1,17 +1,20 @@
 //! Which atomic instructions the machine code of a program holds, and single instructions prepared to be executed elsewhere. Pure: bytes
 //! in, findings out.
 //!
-//! Plain loads and stores used for synchronisation leave no trace in the code.
+//! Plain loads and stores used for synchronisation show where threads wait in a loop for what others write, and nowhere else.
 
+mod effects;
 mod flow;
 mod imports;
+mod loops;
 mod polling;
 mod redirected;
 mod reductions;
 mod scan;
 mod site;
+mod values;
 
 pub use gondwana_elf::Error;
 pub use redirected::{Action, LONGEST, MOST_BYTES, Redirected};
-pub use scan::{Finding, Findings, scan};
+pub use scan::{Analysis, Finding, Findings, scan};
 pub use site::Site;

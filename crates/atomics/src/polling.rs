@@ -1,185 +1,154 @@
-//! Loops in which a thread may wait for what another one writes: they read memory at the same address each time round, and do nothing
-//! else that lasts.
+//! Loops in which a thread may wait for what another one writes, without a call that the runtime sees.
 //!
-//! A compiler takes such a read out of a loop, unless the program says that others may write there. Code that was not optimised has
-//! more such loops than wait; they count as if they did.
+//! Two kinds of loops are taken for such:
+//!
+//! - Nothing of an iteration lasts: it stores nothing that others may read, calls nothing but pauses, clocks and functions of which
+//!   nothing lasts, and the next iteration uses nothing that it has computed. All iterations are alike until somebody else writes what
+//!   they read.
+//! - The loop ends by nothing but memory that it reads at the same address each time round and does not change itself; or it ends by
+//!   something else, too, such as a count of tries, but does nothing else than to look there. If only its own thread ran, it would go
+//!   round for ever or not at all.
+//!
+//! A compiler takes such a read out of a loop, unless the program says that others may write there or the loop might.
+//!
+//! A loop that takes a lock, or waits in another way that the runtime sees, sees what others have released: what it reads before the
+//! next release is no poll.
 
+use crate::effects::{Call, Effects, Functions};
 use crate::flow::Flow;
 use crate::imports::Imports;
-use crate::reductions::{reads, writes};
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use crate::loops::loops;
+use crate::values::{Value, Values};
+use gondwana_elf::Code;
+use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
 
-/// How many instructions such a loop has at most.
-const MOST: usize = 64;
+/// How many instructions a loop has at most of which nothing lasts.
+const MOST: usize = 256;
 
-/// Functions of libraries that a thread calls while it waits like that.
-const PAUSES: [&str; 7] =
-    ["sched_yield", "pthread_yield", "usleep", "nanosleep", "clock_nanosleep", "sleep", "thrd_yield"];
+/// How many instructions before a loop are searched for addresses that it hands on.
+const BEFORE: usize = 512;
 
-/// What calls do to a wait.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Call {
-    /// A function of a library, which does something.
-    Library,
-    /// A pause.
-    Pause,
-    /// A function of the program, which may do nothing but read.
-    Own,
-}
-
-/// True if a function may have such a loop.
-pub(crate) fn may_poll(flow: &Flow, imports: &Imports<'_>) -> bool {
-    let search = Search { flow, imports, has_frame: has_frame(flow) };
-    (0..flow.instructions.len()).any(|index| search.may_poll_at(index))
-}
-
-/// True if the frame pointer is one: then what it points to is the thread's own.
-fn has_frame(flow: &Flow) -> bool {
-    flow.instructions.iter().take(8).any(|instruction| {
-        instruction.mnemonic() == Mnemonic::Mov
-            && instruction.op0_register() == Register::RBP
-            && instruction.op1_register() == Register::RSP
+/// Where a thread may wait like that first: the address of a jump out of the loop. `flows` are the functions of a file by ascending
+/// addresses.
+pub(crate) fn first(flows: &[Flow], imports: &Imports<'_>, code: &Code<'_>) -> Option<u64> {
+    let mut functions = Functions::new(flows, imports, &code.constants);
+    let variables = &code.variables[..];
+    flows.iter().find_map(|flow| {
+        let loops = loops(flow);
+        if loops.is_empty() {
+            return None;
+        }
+        let (taken, returning) = (taken_on_stack(flow), flow.returning());
+        let mut search = Search { flow, functions: &mut functions, variables, taken, returning };
+        loops.iter().find_map(|members| search.first_in(members))
     })
 }
 
-struct Search<'a> {
+/// The addresses on the stack that a function takes.
+fn taken_on_stack(flow: &Flow) -> Vec<(Register, u64)> {
+    let is_address = |instruction: &&Instruction| {
+        instruction.mnemonic() == Mnemonic::Lea
+            && matches!(instruction.memory_base(), Register::RSP | Register::RBP)
+    };
+    let address =
+        |instruction: &Instruction| (instruction.memory_base(), instruction.memory_displacement64());
+    flow.instructions.iter().filter(is_address).map(address).collect()
+}
+
+/// A search of one function.
+struct Search<'a, 'b> {
     flow: &'a Flow,
-    imports: &'a Imports<'a>,
-    has_frame: bool,
+    functions: &'a mut Functions<'b>,
+    variables: &'a [Range<u64>],
+    taken: Vec<(Register, u64)>,
+    returning: HashSet<usize>,
 }
 
-impl Search<'_> {
-    fn may_poll_at(&self, index: usize) -> bool {
-        let instruction = &self.flow.instructions[index];
-        let call = self.call(instruction);
-        let load = self.is_load(instruction);
-        if !load && !matches!(call, Some(Call::Pause | Call::Own)) {
-            return false;
+impl Search<'_, '_> {
+    fn first_in(&mut self, members: &[usize]) -> Option<u64> {
+        let exits = self.exits(members);
+        let first = self.flow.instructions[*exits.first()?].ip();
+        let mut effects: Effects = self.functions.effects(self.flow, members.iter().copied());
+        if self.repeats(members, &effects) {
+            return Some(first);
         }
-        let passes = |instruction: &Instruction| {
-            self.call(instruction) != Some(Call::Library) && !self.is_store(instruction)
-        };
-        let Some(cycle) = self.flow.cycle(index, MOST, passes) else { return false };
-        if cycle.is_empty() {
-            return false;
-        }
-        let instructions = || cycle.iter().map(|&index| &self.flow.instructions[index]);
-        // A loop that counts and calls functions of the program runs over something.
-        if instructions().any(|other| self.call(other) == Some(Call::Own)) && instructions().any(counts) {
-            return false;
-        }
-        call.is_some() || self.is_same_each_time(instruction, &cycle, &mut vec![])
-    }
-
-    fn call(&self, instruction: &Instruction) -> Option<Call> {
-        if !matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
-            return None;
-        }
-        Some(match self.imports.callee(instruction) {
-            None => Call::Own,
-            Some(name) if PAUSES.contains(&name) => Call::Pause,
-            Some(_) => Call::Library,
-        })
-    }
-
-    /// True if it reads a number from memory that others may write.
-    fn is_load(&self, instruction: &Instruction) -> bool {
-        matches!(
-            instruction.mnemonic(),
-            Mnemonic::Mov
-                | Mnemonic::Movzx
-                | Mnemonic::Movsx
-                | Mnemonic::Movsxd
-                | Mnemonic::Cmp
-                | Mnemonic::Test
-        ) && self.memory(instruction, reads)
-            && !self.is_own(instruction)
-    }
-
-    fn is_store(&self, instruction: &Instruction) -> bool {
-        self.memory(instruction, writes) && !self.is_own(instruction)
-    }
-
-    /// True if it names memory that it uses in a way.
-    fn memory(&self, instruction: &Instruction, uses: fn(iced_x86::OpAccess) -> bool) -> bool {
-        let Some(operand) =
-            (0..instruction.op_count()).find(|&operand| instruction.op_kind(operand) == OpKind::Memory)
-        else {
-            return false;
-        };
-        let mut factory = InstructionInfoFactory::new();
-        uses(factory.info(instruction).op_access(operand))
-    }
-
-    /// True if the memory that it names is on the thread's stack.
-    fn is_own(&self, instruction: &Instruction) -> bool {
-        match instruction.memory_base() {
-            Register::RSP => true,
-            Register::RBP => self.has_frame,
-            _ => false,
-        }
-    }
-
-    /// True if the memory that it names is the same each time round a loop. `above` are the registers that this is asked for.
-    fn is_same_each_time(
-        &self,
-        instruction: &Instruction,
-        cycle: &[usize],
-        above: &mut Vec<Register>,
-    ) -> bool {
-        if self.is_own(instruction) && self.is_stored_to(instruction, cycle) {
-            return false;
-        }
-        let registers = [instruction.memory_base(), instruction.memory_index()];
-        registers.into_iter().all(|register| {
-            matches!(register, Register::None | Register::RIP | Register::RSP)
-                || self.is_kept(register.full_register(), cycle, above)
-        })
-    }
-
-    /// True if a register has the same value each time round.
-    fn is_kept(&self, register: Register, cycle: &[usize], above: &mut Vec<Register>) -> bool {
-        if above.contains(&register) {
-            return false;
-        }
-        above.push(register);
-        let mut factory = InstructionInfoFactory::new();
-        let kept = cycle.iter().map(|&index| &self.flow.instructions[index]).all(|writer| {
-            let is_written = factory
-                .info(writer)
-                .used_registers()
-                .iter()
-                .any(|used| writes(used.access()) && used.register().full_register() == register);
-            if !is_written {
-                return true;
-            }
-            writer.mnemonic() == Mnemonic::Mov
-                && match writer.op1_kind() {
-                    OpKind::Memory => self.is_same_each_time(writer, cycle, above),
-                    OpKind::Register => self.is_kept(writer.op1_register().full_register(), cycle, above),
-                    _ => true,
-                }
-        });
-        above.pop();
-        kept
-    }
-
-    /// True if a loop writes to the place on the stack that an instruction reads.
-    fn is_stored_to(&self, load: &Instruction, cycle: &[usize]) -> bool {
-        let place = |instruction: &Instruction| {
-            (instruction.memory_base(), instruction.memory_index(), instruction.memory_displacement64())
-        };
-        cycle
+        let before = members[0].saturating_sub(BEFORE)..members[0];
+        effects.taken.extend(self.functions.effects(self.flow, before).taken);
+        let conditions: Vec<(u64, Value)> = exits
             .iter()
-            .map(|&index| &self.flow.instructions[index])
-            .any(|other| self.memory(other, writes) && self.is_own(other) && place(other) == place(load))
+            .map(|&exit| {
+                let value = Values::new(self.flow, members, self.functions, &self.taken).condition(exit);
+                (self.flow.instructions[exit].ip(), value)
+            })
+            .collect();
+        let mut polls = conditions.iter().filter(|(_, value)| self.is_polled(members, &effects, value));
+        let (address, _) = polls.next()?;
+        let all_poll = polls.count() + 1 == conditions.len();
+        let reads = || conditions.iter().flat_map(|(_, value)| &value.read).map(|&(_, place)| place);
+        let only_looks =
+            || effects.leaves_nothing() && effects.loads.iter().all(|load| reads().any(|read| read == *load));
+        (all_poll || only_looks()).then_some(*address)
     }
-}
 
-/// True if an instruction makes a number of itself.
-fn counts(instruction: &Instruction) -> bool {
-    matches!(
-        instruction.mnemonic(),
-        Mnemonic::Add | Mnemonic::Sub | Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Lea | Mnemonic::Imul
-    ) && instruction.op0_register() != Register::RSP
+    /// The jumps by which control leaves a loop; those to where the program ends only if there are no others.
+    fn exits(&self, members: &[usize]) -> Vec<usize> {
+        let is_outside = |&&follower: &&usize| members.binary_search(&follower).is_err();
+        let flow = self.flow;
+        let leaves = |index: usize| {
+            flow.instructions[index].flow_control() == FlowControl::ConditionalBranch
+                && (flow.followers(index).len() < 2 || flow.followers(index).iter().any(|to| is_outside(&to)))
+        };
+        let goes_on = |index: usize| {
+            flow.followers(index).len() < 2
+                || flow.followers(index).iter().filter(is_outside).any(|to| self.returning.contains(to))
+        };
+        let all: Vec<usize> = members.iter().copied().filter(|&index| leaves(index)).collect();
+        let going_on: Vec<usize> = all.iter().copied().filter(|&index| goes_on(index)).collect();
+        if going_on.is_empty() { all } else { going_on }
+    }
+
+    /// True if nothing of an iteration lasts, and the loop reads what others may write.
+    fn repeats(&mut self, members: &[usize], effects: &Effects) -> bool {
+        if members.len() > MOST || effects.loads.is_empty() || !effects.leaves_nothing() {
+            return false;
+        }
+        let is_entry = |&&member: &&usize| {
+            self.flow.leaders(member).iter().any(|leader| members.binary_search(leader).is_err())
+        };
+        let mut entries = members.iter().filter(is_entry);
+        let (Some(&entry), None) = (entries.next(), entries.next()) else { return false };
+        !Values::new(self.flow, members, self.functions, &self.taken).are_carried(entry)
+    }
+
+    /// True if a value changes only when others write, who need not have released it for this thread.
+    fn is_polled(&mut self, members: &[usize], effects: &Effects, value: &Value) -> bool {
+        !value.varies
+            && !value.read.is_empty()
+            && value.read.iter().all(|&(index, place)| {
+                !effects.may_change(place, self.variables)
+                    && (!effects.acquires || !self.is_fresh(members, index))
+            })
+    }
+
+    /// True if on every way round to an instruction the thread sees what others have released, and has released nothing itself since.
+    fn is_fresh(&mut self, members: &[usize], index: usize) -> bool {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![index]);
+        while let Some(at) = next.pop() {
+            for &leader in self.flow.leaders(at) {
+                if members.binary_search(&leader).is_err() || !seen.insert(leader) {
+                    continue;
+                }
+                match self.functions.call(&self.flow.instructions[leader]) {
+                    Some(Call::Acquires | Call::Unknown) => (),
+                    Some(Call::Own(address)) if self.functions.of_function(address).acquires => (),
+                    Some(Call::Releases) => return false,
+                    _ if leader == index => return false,
+                    _ => next.push(leader),
+                }
+            }
+        }
+        true
+    }
 }

@@ -6,13 +6,12 @@
 //!
 //! - all atomic instructions of the program are like that: none stores, fences or takes a lock (for the one that gives it back needs
 //!   none);
-//! - no thread waits in a loop for what another one writes: it would not see it.
+//! - no thread waits in a loop for what another one writes (`polling.rs`): it would not see it.
 //!
 //! What is not recognised for certain counts as something else.
 
 use crate::flow::Flow;
 use crate::imports::Imports;
-use crate::polling;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 /// How many instructions a loop has at most that compares and exchanges until no other thread came between.
@@ -43,8 +42,7 @@ pub(crate) fn find(functions: &[Flow], atomics: &[u64], imports: &Imports<'_>) -
             }
         }
     }
-    let polls = || functions.iter().any(|flow| polling::may_poll(flow, imports));
-    (found.len() == atomics.len() && !polls()).then_some(found)
+    (found.len() == atomics.len()).then_some(found)
 }
 
 fn is_reduction(flow: &Flow, index: usize, imports: &Imports<'_>) -> bool {

@@ -2,10 +2,12 @@
 
 use crate::flow::Flow;
 use crate::imports::Imports;
+use crate::polling;
 use crate::reductions;
 use crate::site;
 use gondwana_elf::{Code, Error};
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use std::collections::{BTreeSet, HashSet};
 
 /// Functions of the compiler's runtime that may be linked into any program, and whose atomic instructions do not
 /// touch data that threads of the program share: the unwinder's list of frame descriptions.
@@ -39,34 +41,104 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// The atomic instructions of a file, if there are some and they all are reductions of OpenMP: they need a lock around each, and
-    /// no sequential consistency.
+    /// Looks at how control and values flow through the functions of a file with these findings; not at all if it has atomic
+    /// instructions outside the regions of OpenMP, which decide everything.
     ///
     /// # Errors
     /// As for [`scan`].
-    pub fn reductions(&self, image: &[u8]) -> Result<Option<Vec<u64>>, Error> {
-        if self.atomics.is_empty() || self.outside_regions {
-            return Ok(None);
+    pub fn analyse(&self, image: &[u8]) -> Result<Analysis, Error> {
+        if self.outside_regions {
+            return Ok(Analysis::default());
         }
-        let code = Code::parse(image)?;
-        let start = |place: &u64| code.functions.binary_search_by_key(place, |(start, _)| *start);
-        let mut functions = vec![];
-        for section in &code.sections {
-            for piece in pieces(section.address, section.bytes, &code.functions) {
-                let mut flow = Flow::of(piece.address, piece.code);
-                // A jump to where another function begins is a call; the rest of a function may be elsewhere, too.
-                flow.complete &= flow
-                    .exits
-                    .iter()
-                    .all(|place| start(place).is_ok_and(|index| !code.functions[index].1.ends_with(".cold")));
-                functions.push(flow);
-            }
+        let mut code = Code::parse(image)?;
+        let imports = Imports::of(&code);
+        if code.functions.is_empty() {
+            code.functions = called(&code);
         }
-        Ok(reductions::find(&functions, &self.atomics, &Imports::of(&code)))
+        let flows = flows(&code, &imports);
+        let polls = polling::first(&flows, &imports, &code).map(|address| {
+            let after = code.functions.partition_point(|(start, _)| *start <= address);
+            let name = after.checked_sub(1).map(|last| code.functions[last].1);
+            Finding { function: name.filter(|name| !name.is_empty()).map(readable), address }
+        });
+        let may_be = !self.atomics.is_empty() && polls.is_none();
+        let reductions = may_be.then(|| reductions::find(&flows, &self.atomics, &imports)).flatten();
+        Ok(Analysis { polls, reductions })
     }
 }
 
-/// One atomic instruction.
+/// What the flow through a file shows.
+#[derive(Debug, Default)]
+pub struct Analysis {
+    /// The first loop in which a thread may wait for what another one writes, without a call that the runtime sees.
+    pub polls: Option<Finding>,
+    /// The atomic instructions, if there are some, they all are reductions of OpenMP and no loop waits like that: they need a lock around
+    /// each, and no sequential consistency.
+    pub reductions: Option<Vec<u64>>,
+}
+
+/// Functions of libraries that do not return.
+const ENDS: [&str; 12] = [
+    "abort",
+    "exit",
+    "_exit",
+    "_Exit",
+    "quick_exit",
+    "__assert_fail",
+    "__stack_chk_fail",
+    "__cxa_throw",
+    "__cxa_rethrow",
+    "_Unwind_Resume",
+    "longjmp",
+    "_ZSt9terminatev",
+];
+
+/// Where the functions of a file without names begin that others call. Those that nobody calls count as parts of the ones before.
+fn called(code: &Code<'_>) -> Vec<(u64, &'static str)> {
+    let mut starts = BTreeSet::new();
+    for section in &code.sections {
+        let inside = section.address..section.address + section.bytes.len() as u64;
+        let decoder = Decoder::with_ip(64, section.bytes, section.address, DecoderOptions::NONE);
+        let calls = decoder.into_iter().filter(|one| one.flow_control() == FlowControl::Call);
+        let near = calls.filter(|call| call.op0_kind() == OpKind::NearBranch64);
+        starts.extend(near.map(|call| call.near_branch_target()).filter(|target| inside.contains(target)));
+    }
+    starts.into_iter().map(|start| (start, "")).collect()
+}
+
+/// The functions of a file, by ascending addresses.
+fn flows(code: &Code<'_>, imports: &Imports<'_>) -> Vec<Flow> {
+    let start = |place: &u64| code.functions.binary_search_by_key(place, |(start, _)| *start);
+    let of_library = |call: &Instruction| imports.callee(call).is_some_and(|name| ENDS.contains(&name));
+    let mut pieces: Vec<Piece<'_>> = code
+        .sections
+        .iter()
+        .flat_map(|section| pieces(section.address, section.bytes, &code.functions))
+        .filter(|piece| !is_of_runtime(piece))
+        .collect();
+    pieces.sort_unstable_by_key(|piece| piece.address);
+    let mut flows: Vec<Flow> =
+        pieces.iter().map(|piece| Flow::of(piece.address, piece.code, of_library)).collect();
+    // Functions of the program that end it, such as those that report an error.
+    let ending: HashSet<u64> =
+        flows.iter().filter(|flow| !flow.returning().contains(&0)).map(|flow| flow.address).collect();
+    for (flow, piece) in flows.iter_mut().zip(&pieces) {
+        let calls_ending = |call: &Instruction| {
+            call.op0_kind() == OpKind::NearBranch64 && ending.contains(&call.near_branch_target())
+        };
+        if flow.instructions.iter().any(calls_ending) {
+            *flow = Flow::of(piece.address, piece.code, |call| of_library(call) || calls_ending(call));
+        }
+        // A jump to where another function begins is a call; the rest of a function may be elsewhere, too.
+        flow.complete &= flow
+            .exits
+            .iter()
+            .all(|place| start(place).is_ok_and(|index| !code.functions[index].1.ends_with(".cold")));
+    }
+    flows
+}
+
+/// One instruction.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The function that it is in, if the file has symbols.
@@ -127,12 +199,17 @@ fn pieces<'a>(address: u64, code: &'a [u8], functions: &[(u64, &'a str)]) -> Vec
         .collect()
 }
 
+/// True for a function of the compiler's runtime.
+fn is_of_runtime(piece: &Piece<'_>) -> bool {
+    piece.name.is_some_and(|name| RUNTIME.iter().any(|prefix| name.starts_with(prefix)))
+}
+
 fn scan_piece(piece: &Piece<'_>, flushes: Option<&Imports<'_>>, findings: &mut Findings) {
     // Most functions hold none of the bytes that these instructions must have, and need no decoding.
     if flushes.is_none() && !piece.code.iter().any(|byte| matches!(byte, 0xf0 | 0x86 | 0x87)) {
         return;
     }
-    if piece.name.is_some_and(|name| RUNTIME.iter().any(|prefix| name.starts_with(prefix))) {
+    if is_of_runtime(piece) {
         return;
     }
     let mut decoder = Decoder::with_ip(64, piece.code, piece.address, DecoderOptions::NONE);

@@ -3,11 +3,15 @@
 use gondwana_atomics::{Findings, scan};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// A program, and its atomic instructions.
 fn findings(which: &str, options: &[&str]) -> (Vec<u8>, Findings) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reductions.c");
-    let name = format!("gondwana-reductions-{}-{which}{}", std::process::id(), options.concat());
+    // Tests that run side by side compile the same programs.
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Relaxed);
+    let name = format!("gondwana-reductions-{}-{count}", std::process::id());
     let output = std::env::temp_dir().join(name);
     let mut gcc = Command::new("gcc");
     gcc.args(["-fopenmp", &format!("-D{which}")]).args(options).arg(&source).arg("-o").arg(&output);
@@ -22,7 +26,7 @@ fn findings(which: &str, options: &[&str]) -> (Vec<u8>, Findings) {
 /// True if all atomic instructions are taken for reductions.
 fn are_reductions(which: &str, options: &[&str]) -> bool {
     let (image, findings) = findings(which, options);
-    findings.reductions(&image).unwrap().is_some_and(|all| all == findings.atomics)
+    findings.analyse(&image).unwrap().reductions.is_some_and(|all| all == findings.atomics)
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use gondwana_coherence::{Layout, Sc, ScOptions};
 use gondwana_testbed::model::Schedules;
 use gondwana_testbed::programs::{self, Rng};
-use gondwana_testbed::world::Op::{self, Barrier, Lock, Place, Read, Unlock, Write};
+use gondwana_testbed::world::Op::{self, Add, Barrier, Lock, Place, Read, Unlock, Write};
 use std::time::Duration;
 
 const X: usize = 0;
@@ -77,6 +77,61 @@ fn independent_reads_of_independent_writes() {
         model.possible = |world| world.threads[2].read == [1, 0] && world.threads[3].read == [1, 1];
         model.check();
     }
+}
+
+/// Checks a program of three threads on as many nodes, with and without holding.
+fn check_three(threads: [&[Op]; 3], change: impl Fn(&mut Schedules<Sc>)) {
+    for machine in [machine, holding] {
+        let threads = [(0, threads[0]), (1, threads[1]), (2, threads[2])];
+        let mut schedules = Schedules::new(3, 2, &threads, machine);
+        change(&mut schedules);
+        schedules.check();
+    }
+}
+
+/// Who sees a write and then writes, shows both to a third one.
+#[test]
+fn causality_over_three_nodes() {
+    check_three([&[Write(X, 1)], &[Read(X), Write(Y, 1)], &[Read(Y), Read(X)]], |model| {
+        model.forbidden = |world| world.threads[1].read == [1] && world.threads[2].read == [1, 0];
+        model.possible = |world| world.threads[1].read == [1] && world.threads[2].read == [1, 1];
+    });
+    // The same in one direction and back: a reader that is early makes the third one's write late.
+    check_three([&[Write(X, 1)], &[Read(X), Read(Y)], &[Write(Y, 1), Read(X)]], |model| {
+        model.forbidden = |world| world.threads[1].read == [1, 0] && world.threads[2].read == [0];
+        model.possible = |world| world.threads[1].read == [1, 0] && world.threads[2].read == [1];
+    });
+}
+
+/// Nodes that write two variables in opposite orders leave what one order of all writes leaves.
+#[test]
+fn two_writes_each() {
+    check_all(2, &[(0, &[Write(X, 1), Write(Y, 2)]), (1, &[Write(Y, 1), Write(X, 2)])], |model| {
+        model.forbidden = |world| world.at(X) == 1 && world.at(Y) == 1;
+        model.possible = |world| world.at(X) == 2 && world.at(Y) == 2;
+    });
+}
+
+/// Additions in one instruction: none is lost, and each reads what no other one does.
+#[test]
+fn additions_of_three_nodes() {
+    check_three([&[Add(X, 1), Add(Y, 1)], &[Add(X, 1), Add(Y, 1)], &[Add(X, 1)]], |model| {
+        model.forbidden = |world| world.at(X) != 3 || world.at(Y) != 2;
+        model.possible = |world| world.threads[2].read == [0] && world.threads[0].read == [2, 0];
+    });
+}
+
+/// Store buffering and message passing by such additions.
+#[test]
+fn additions_keep_the_order_of_others() {
+    check_all(2, &[(0, &[Add(X, 1), Read(Y)]), (1, &[Add(Y, 1), Read(X)])], |model| {
+        model.forbidden = |world| world.threads[0].read == [0, 0] && world.threads[1].read == [0, 0];
+        model.possible = |world| world.threads[0].read == [0, 1] && world.threads[1].read == [0, 1];
+    });
+    check_three([&[Write(X, 1), Add(Y, 1)], &[Add(Y, 1)], &[Read(Y), Read(X)]], |model| {
+        model.forbidden = |world| world.threads[2].read == [2, 0];
+        model.possible = |world| world.threads[2].read == [2, 1];
+    });
 }
 
 #[test]

@@ -4,6 +4,7 @@ use object::{
     Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SectionFlags, SymbolKind, elf,
 };
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// The machine code of a file.
 #[derive(Debug)]
@@ -14,6 +15,10 @@ pub struct Code<'data> {
     pub stubs: Vec<CodeSection<'data>>,
     /// Addresses and names of the functions that the file defines, in ascending order, one name for each address.
     pub functions: Vec<(u64, &'data str)>,
+    /// Where the variables are that the file gives names to, in ascending order.
+    pub variables: Vec<Range<u64>>,
+    /// What is mapped for reading only, in ascending order.
+    pub constants: Vec<Range<u64>>,
     file: object::File<'data>,
 }
 
@@ -50,7 +55,25 @@ impl<'data> Code<'data> {
             .collect();
         functions.sort_unstable();
         functions.dedup_by_key(|(address, _)| *address);
-        Ok(Self { sections, stubs, functions, file })
+        let mut variables: Vec<Range<u64>> = file
+            .symbols()
+            .chain(file.dynamic_symbols())
+            .filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.is_definition())
+            .map(|symbol| symbol.address()..symbol.address().saturating_add(symbol.size()))
+            .collect();
+        variables.sort_unstable_by_key(|variable| (variable.start, variable.end));
+        variables.dedup();
+        let is_constant = |section: &object::Section<'_, '_>| {
+            let SectionFlags::Elf { sh_flags, .. } = section.flags() else { return false };
+            sh_flags.0 & elf::SHF_ALLOC.0 != 0 && sh_flags.0 & elf::SHF_WRITE.0 == 0
+        };
+        let mut constants: Vec<Range<u64>> = file
+            .sections()
+            .filter(is_constant)
+            .map(|section| section.address()..section.address().saturating_add(section.size()))
+            .collect();
+        constants.sort_unstable_by_key(|range| range.start);
+        Ok(Self { sections, stubs, functions, variables, constants, file })
     }
 
     /// True if the file uses a symbol of a library.

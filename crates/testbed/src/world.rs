@@ -19,6 +19,8 @@ pub enum Op {
     Read(usize),
     /// Writes a byte at an address.
     Write(usize, u8),
+    /// Adds to the byte at an address and reads what was there, in one instruction.
+    Add(usize, u8),
     /// Waits for all threads.
     Barrier,
     /// The home of these pages is to be that node.
@@ -281,6 +283,11 @@ impl<P: Machine> World<P> {
         }
     }
 
+    /// What a machine with one memory would hold at an address.
+    pub fn at(&self, address: usize) -> u8 {
+        self.reference[address]
+    }
+
     /// With nothing under way: do the nodes agree?
     pub fn check_quiet(&self, setup: &Setup) -> Result<(), String> {
         if !self.nodes.iter().all(|node| node.machine.is_quiet()) {
@@ -353,19 +360,21 @@ impl<P: Machine> World<P> {
         match (op, phase) {
             (Op::Read(address), _) => {
                 if self.permitted(setup, index, address, Access::Read) {
-                    let value = self.nodes[node].memory.read(address);
-                    self.threads[index].read.push(value);
-                    let right = self.reference[address];
-                    if value != right {
-                        self.fail(format!("thread {index} read {value} at {address}, not {right}"));
-                    }
+                    self.read(index, address);
                     self.advance(index);
                 }
             }
             (Op::Write(address, value), _) => {
                 if self.permitted(setup, index, address, Access::Write) {
-                    self.nodes[node].memory.write(address, value);
-                    self.reference[address] = value;
+                    self.write(node, address, value);
+                    self.advance(index);
+                }
+            }
+            // The processor holds the line from the read to the write, and no page is taken away in the middle of an instruction.
+            (Op::Add(address, by), _) => {
+                if self.permitted(setup, index, address, Access::Write) {
+                    let old = self.read(index, address);
+                    self.write(node, address, old.wrapping_add(by));
                     self.advance(index);
                 }
             }
@@ -426,6 +435,23 @@ impl<P: Machine> World<P> {
                 }
             }
         }
+    }
+
+    /// Reads for a thread that may.
+    fn read(&mut self, index: usize, address: usize) -> u8 {
+        let value = self.nodes[self.threads[index].node].memory.read(address);
+        self.threads[index].read.push(value);
+        let right = self.reference[address];
+        if value != right {
+            self.fail(format!("thread {index} read {value} at {address}, not {right}"));
+        }
+        value
+    }
+
+    /// Writes on a node that may.
+    fn write(&mut self, node: usize, address: usize, value: u8) {
+        self.nodes[node].memory.write(address, value);
+        self.reference[address] = value;
     }
 
     fn advance(&mut self, index: usize) {

@@ -3,8 +3,8 @@
 //! A program that synchronises through pthread calls alone can run under release consistency: the runtime sees the
 //! calls. One that synchronises through inline atomic instructions cannot: the runtime does not see them. So the
 //! executable code of the program and of its libraries is disassembled and searched for instructions that lock
-//! memory. Plain loads and stores used for synchronisation leave no trace in the code; their authors must ask for
-//! `--consistency sc`.
+//! memory, and for loops in which a thread waits for what another one writes. Other plain loads and stores used for synchronisation
+//! leave no trace in the code; their authors must ask for `--consistency sc`.
 //!
 //! A program that opens libraries by `dlopen` runs code that nobody has seen at the start, so that it needs sequential consistency, too.
 //!
@@ -28,12 +28,14 @@ pub struct Atomics {
     lockable: Vec<u64>,
     /// The program or a library of its own opens further ones.
     opens: bool,
+    /// The first loop in which a thread waits for what another one writes, unless something else has decided before.
+    polls: Option<(Finding, Option<PathBuf>)>,
 }
 
 impl Atomics {
     /// True if the program needs sequential consistency.
     pub fn need_order(&self) -> bool {
-        self.opens || self.count != 0 && self.reductions().is_none()
+        self.opens || self.polls.is_some() || self.count != 0 && self.reductions().is_none()
     }
 
     /// Where the instructions are in the program's file, if all are reductions of OpenMP: under release consistency a lock around each
@@ -53,12 +55,18 @@ impl Atomics {
         let findings = scan(image)?;
         self.opens |= findings.opens_libraries;
         self.count += findings.atomics.len();
+        let named = |finding| (finding, library.map(Path::to_owned));
         if library.is_none() {
-            self.reductions = findings.reductions(image)?;
-            self.lockable = findings.lockable;
+            self.lockable.clone_from(&findings.lockable);
+        }
+        let is_decided = self.need_order() && (library.is_some() || self.opens);
+        if !is_decided {
+            let analysis = findings.analyse(image)?;
+            self.polls = analysis.polls.map(named);
+            self.reductions = self.reductions.take().or(analysis.reductions);
         }
         if self.first.is_none() {
-            self.first = findings.first.map(|first| (first, library.map(Path::to_owned)));
+            self.first = findings.first.map(named);
         }
         Ok(())
     }
@@ -66,29 +74,41 @@ impl Atomics {
 
 impl fmt::Display for Atomics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some((Finding { function, address }, library)) = &self.first else {
-            f.write_str("no inline atomic instruction")?;
-            return if self.opens {
-                f.write_str(", but it opens libraries, which may have some")
-            } else {
-                Ok(())
-            };
-        };
-        let (plural, first) = if self.count == 1 { ("", "") } else { ("s", "first ") };
-        write!(f, "{} inline atomic instruction{plural}, {first}", self.count)?;
-        if let Some(function) = function {
-            write!(f, "in function {function} ")?;
-        }
-        write!(f, "at {address:#x}")?;
-        if let Some(library) = library {
-            write!(f, " of {}", library.display())?;
+        match &self.first {
+            None => f.write_str("no inline atomic instruction")?,
+            Some(first) => {
+                let (plural, which) = if self.count == 1 { ("", "") } else { ("s", "first ") };
+                write!(f, "{} inline atomic instruction{plural}, {which}", self.count)?;
+                write_place(f, first)?;
+            }
         }
         if self.reductions().is_some() {
             f.write_str(if self.count == 1 { ", a reduction" } else { ", all of reductions" })?;
             f.write_str(" of OpenMP: executed under a lock")?;
         }
-        Ok(())
+        match &self.polls {
+            Some(loops) if self.first.is_none() => {
+                f.write_str(", but a loop that waits for what other threads write, ")?;
+                write_place(f, loops)
+            }
+            None if self.first.is_none() && self.opens => {
+                f.write_str(", but it opens libraries, which may have some")
+            }
+            _ => Ok(()),
+        }
     }
+}
+
+/// Writes where something was found.
+fn write_place(
+    f: &mut fmt::Formatter<'_>,
+    (Finding { function, address }, library): &(Finding, Option<PathBuf>),
+) -> fmt::Result {
+    if let Some(function) = function {
+        write!(f, "in function {function} ")?;
+    }
+    write!(f, "at {address:#x}")?;
+    library.as_ref().map_or(Ok(()), |library| write!(f, " of {}", library.display()))
 }
 
 /// Searches a program and the libraries that it uses.
@@ -142,6 +162,13 @@ mod tests {
         assert_eq!(
             atomics.to_string(),
             "no inline atomic instruction, but it opens libraries, which may have some"
+        );
+        assert!(atomics.need_order());
+        let polls = Some((finding(Some("wait")), Some("/opt/libx.so".into())));
+        let atomics = Atomics { polls, ..Atomics::default() };
+        assert_eq!(
+            atomics.to_string(),
+            "no inline atomic instruction, but a loop that waits for what other threads write, in function wait at 0x1234 of /opt/libx.so"
         );
         assert!(atomics.need_order());
     }

@@ -57,9 +57,9 @@ pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int
     }
     let Companions { shared, runtime } = companions::of(&path)?;
     for (path, _) in &shared {
-        if node.relies_on_no_atomics() && has_atomics(path) {
+        if node.relies_on_no_atomics() && needs_order(path) {
             let sentence = format!(
-                "dlopen({}): the library has atomic instructions, and the program had none; run it with --consistency sc",
+                "dlopen({}): the library has atomic instructions or waits for what other threads write, and the program did not; run it with --consistency sc",
                 path.display()
             );
             node.refuse(&sentence);
@@ -75,10 +75,16 @@ pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int
     Group { node, path: &path, flags }.open(&shared)
 }
 
-/// True if a library has, or may have, atomic instructions.
-fn has_atomics(path: &Path) -> bool {
-    let findings = std::fs::read(path).ok().and_then(|image| gondwana_atomics::scan(&image).ok());
-    findings.is_none_or(|findings| !findings.atomics.is_empty())
+/// True if a library has, or may have, atomic instructions or loops that wait for what other threads write.
+fn needs_order(path: &Path) -> bool {
+    let look = |image: &[u8]| {
+        let findings = gondwana_atomics::scan(image)?;
+        Ok::<_, gondwana_atomics::Error>(
+            !findings.atomics.is_empty() || findings.analyse(image)?.polls.is_some(),
+        )
+    };
+    let answer = std::fs::read(path).ok().and_then(|image| look(&image).ok());
+    answer.unwrap_or(true)
 }
 
 /// Free bytes needed besides the library: the loader and, for long files, the kernel reserve more to align it.

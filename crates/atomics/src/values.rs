@@ -1,0 +1,259 @@
+//! What a value depends on that code in a loop computes.
+
+use crate::effects::{Call, Effects, Functions, Place, is_on_stack};
+use crate::flow::Flow;
+use crate::reductions::{reads, writes};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use std::collections::{BTreeSet, HashMap};
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Location {
+    Register(Register),
+    Flags,
+    /// On the stack, by register and distance.
+    Slot(Register, u64),
+}
+
+/// What a value depends on, beside what is the same each time round a loop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Value {
+    /// Something that the loop itself changes.
+    pub varies: bool,
+    /// Places in memory that threads share, at the same address each time round, with the instructions that read them.
+    pub read: BTreeSet<(usize, Place)>,
+}
+
+impl Value {
+    fn varying() -> Self {
+        Self { varies: true, read: BTreeSet::new() }
+    }
+
+    fn and(&mut self, other: &Self) {
+        self.varies |= other.varies;
+        self.read.extend(&other.read);
+    }
+}
+
+/// Finds values in one loop.
+pub(crate) struct Values<'a, 'b> {
+    pub flow: &'a Flow,
+    /// The loop's instructions, in ascending order.
+    pub members: &'a [usize],
+    pub functions: &'a mut Functions<'b>,
+    /// Distances from the stack's registers whose addresses the function takes.
+    pub taken: &'a [(Register, u64)],
+    /// What is known of the results of instructions; nothing of those that are being looked at.
+    known: HashMap<(usize, bool), Option<Value>>,
+}
+
+/// How far behind an address on the stack that a function takes others may know it, in bytes.
+const STACK_OBJECT: u64 = 64;
+
+impl<'a, 'b> Values<'a, 'b> {
+    pub(crate) fn new(
+        flow: &'a Flow,
+        members: &'a [usize],
+        functions: &'a mut Functions<'b>,
+        taken: &'a [(Register, u64)],
+    ) -> Self {
+        Self { flow, members, functions, taken, known: HashMap::new() }
+    }
+
+    /// What decides whether a conditional jump jumps.
+    pub(crate) fn condition(&mut self, jump: usize) -> Value {
+        let mut value = Value::default();
+        let instruction = &self.flow.instructions[jump];
+        if instruction.rflags_read() == 0 {
+            value.and(&self.before(jump, Location::Register(Register::RCX)));
+        } else {
+            value.and(&self.before(jump, Location::Flags));
+        }
+        value
+    }
+
+    /// True if an instruction of the loop uses what one of its kind has computed the last time round. `entry` is where control comes
+    /// into the loop.
+    pub(crate) fn are_carried(&mut self, entry: usize) -> bool {
+        let members = self.members;
+        members.iter().any(|&index| {
+            let used = self.used(&self.flow.instructions[index]);
+            used.into_iter().any(|location| self.comes_round(index, location, entry))
+        })
+    }
+
+    /// True if a location may hold at an instruction what the loop has put there before control came to `entry` again.
+    fn comes_round(&mut self, index: usize, location: Location, entry: usize) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut next = vec![(index, index == entry)];
+        while let Some((at, round)) = next.pop() {
+            for &leader in self.flow.leaders(at) {
+                if !self.is_member(leader) || !seen.insert((leader, round)) {
+                    continue;
+                }
+                if !self.changes(leader, location) {
+                    next.push((leader, round || leader == entry));
+                } else if round {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// What an instruction uses: registers, flags and places on the stack.
+    fn used(&self, instruction: &Instruction) -> Vec<Location> {
+        let mut factory = InstructionInfoFactory::new();
+        let info = factory.info(instruction);
+        let is_own = |register: &Register| {
+            !matches!(register, Register::RSP | Register::RIP) && !register.is_segment_register()
+        };
+        let mut used: Vec<Location> = info
+            .used_registers()
+            .iter()
+            .filter(|used| reads(used.access()))
+            .map(|used| used.register().full_register())
+            .filter(is_own)
+            .map(Location::Register)
+            .collect();
+        if instruction.rflags_read() != 0 {
+            used.push(Location::Flags);
+        }
+        let is_read = (0..instruction.op_count())
+            .any(|operand| instruction.op_kind(operand) == OpKind::Memory && reads(info.op_access(operand)));
+        if is_read && is_on_stack(self.flow, instruction) {
+            used.push(Location::Slot(instruction.memory_base(), instruction.memory_displacement64()));
+        }
+        used
+    }
+
+    fn is_member(&self, index: usize) -> bool {
+        self.members.binary_search(&index).is_ok()
+    }
+
+    /// What a location holds before an instruction is executed.
+    fn before(&mut self, index: usize, location: Location) -> Value {
+        let mut value = Value::default();
+        let (mut seen, mut next) = (BTreeSet::new(), vec![index]);
+        while let Some(at) = next.pop() {
+            for &leader in self.flow.leaders(at) {
+                if !self.is_member(leader) || !seen.insert(leader) {
+                    continue;
+                }
+                if self.changes(leader, location) {
+                    let result = self.result(leader, location);
+                    value.and(&result);
+                } else {
+                    next.push(leader);
+                }
+            }
+        }
+        value
+    }
+
+    fn changes(&mut self, index: usize, location: Location) -> bool {
+        let instruction = &self.flow.instructions[index];
+        if let Some(call) = self.functions.call(instruction) {
+            return match location {
+                Location::Register(register) => self.functions.changes(call, register),
+                Location::Flags => true,
+                Location::Slot(..) => false,
+            };
+        }
+        match location {
+            Location::Flags => instruction.rflags_modified() != 0,
+            Location::Register(register) => InstructionInfoFactory::new()
+                .info(instruction)
+                .used_registers()
+                .iter()
+                .any(|used| writes(used.access()) && used.register().full_register() == register),
+            Location::Slot(base, distance) => {
+                let mut factory = InstructionInfoFactory::new();
+                let info = factory.info(instruction);
+                (0..instruction.op_count()).any(|operand| {
+                    instruction.op_kind(operand) == OpKind::Memory
+                        && writes(info.op_access(operand))
+                        && instruction.memory_base() == base
+                        && instruction.memory_displacement64() == distance
+                })
+            }
+        }
+    }
+
+    /// What an instruction leaves in a location that it changes.
+    fn result(&mut self, index: usize, location: Location) -> Value {
+        let instruction = self.flow.instructions[index];
+        let call = self.functions.call(&instruction);
+        let is_result =
+            matches!(location, Location::Register(Register::RAX | Register::RDX | Register::ZMM0));
+        let of_call = call.is_some() && is_result;
+        if call.is_some() && !of_call {
+            // Left over: no program uses it.
+            return Value::default();
+        }
+        match self.known.get(&(index, of_call)) {
+            Some(Some(known)) => return known.clone(),
+            // It depends on itself: it counts, or runs over something.
+            Some(None) => return Value::varying(),
+            None => (),
+        }
+        self.known.insert((index, of_call), None);
+        let value = match call {
+            Some(call) => self.result_of_call(index, call),
+            None => self.inputs(index, &instruction),
+        };
+        self.known.insert((index, of_call), Some(value.clone()));
+        value
+    }
+
+    fn result_of_call(&mut self, index: usize, call: Call) -> Value {
+        let Call::Own(address) = call else { return Value::varying() };
+        let callee: Effects = self.functions.of_function(address);
+        if !callee.is_pure() {
+            return Value::varying();
+        }
+        let mut value = Value::default();
+        for register in [Register::RDI, Register::RSI] {
+            value.and(&self.before(index, Location::Register(register)));
+        }
+        value.read.extend(callee.loads.iter().map(|&place| (index, place)));
+        value
+    }
+
+    /// What everything depends on that an instruction reads.
+    fn inputs(&mut self, index: usize, instruction: &Instruction) -> Value {
+        let mut factory = InstructionInfoFactory::new();
+        let info = factory.info(instruction);
+        let is_memory = |operand: &u32| instruction.op_kind(*operand) == OpKind::Memory;
+        let memory = (0..instruction.op_count()).find(is_memory);
+        let read = memory.is_some_and(|operand| reads(info.op_access(operand)));
+        let mut value = Value::default();
+        for location in self.used(instruction) {
+            if !matches!(location, Location::Slot(..)) {
+                value.and(&self.before(index, location));
+            }
+        }
+        if !read || instruction.mnemonic() == Mnemonic::Lea {
+            return value;
+        }
+        if let Some(place) = self.functions.shared_place(self.flow, instruction) {
+            value.read.insert((index, place));
+        } else if is_on_stack(self.flow, instruction) && instruction.memory_index() == Register::None {
+            let (base, distance) = (instruction.memory_base(), instruction.memory_displacement64());
+            let held = self.before(index, Location::Slot(base, distance));
+            if held == Value::default() && self.is_known_to_others(base, distance) {
+                value.read.insert((index, Place::Stack));
+            }
+            value.and(&held);
+        } else {
+            value.varies = true;
+        }
+        value
+    }
+
+    fn is_known_to_others(&self, base: Register, distance: u64) -> bool {
+        self.taken
+            .iter()
+            .any(|&(register, start)| register == base && distance.wrapping_sub(start) < STACK_OBJECT)
+    }
+}

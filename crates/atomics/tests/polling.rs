@@ -1,0 +1,111 @@
+//! Which programs are taken to wait for what other threads write, as gcc and clang compile them.
+
+use gondwana_atomics::scan;
+use std::path::Path;
+use std::process::Command;
+
+/// Ways to wait by plain loads.
+const POLLS: [&str; 26] = [
+    "FIRST_IN_LOOP",
+    "TIGHT",
+    "RELAXED",
+    "VOLATILE",
+    "DO_WHILE",
+    "PAUSING",
+    "YIELDING",
+    "SLEEPING",
+    "CALLING",
+    "INLINED",
+    "BY_POINTER",
+    "BY_TWO_POINTERS",
+    "SEVERAL",
+    "EITHER",
+    "ELEMENT",
+    "ALL_ELEMENTS",
+    "TIMEOUT",
+    "DEADLINE",
+    "BACKING_OFF",
+    "BETWEEN_WORK",
+    "BETWEEN_STORES",
+    "BETWEEN_LOCKS",
+    "BETWEEN_PRINTS",
+    "PRODUCER",
+    "ON_STACK",
+    "SEQUENCE",
+];
+
+/// Loops that end by themselves, or see what they wait for by locks and barriers.
+const OTHERS: [&str; 11] = [
+    "COUNTING",
+    "LISTED",
+    "UNDER_LOCK",
+    "WITH_CONDITION",
+    "WITH_BARRIER",
+    "BARRIER_ELSEWHERE",
+    "JOBS",
+    "DRAINING",
+    "DRAINING_INLINE",
+    "READING",
+    "SEARCHING",
+];
+
+/// How the programs are compiled in every run of the tests, and by `make nightly`.
+const FEW: [&[&str]; 2] = [&["-O0"], &["-O2", "-s"]];
+const MORE: [&[&str]; 4] = [&["-O1"], &["-O2"], &["-O3"], &["-Os"]];
+
+/// True if the program is taken to wait for what other threads write.
+fn polls(compiler: &str, which: &str, options: &[&str]) -> bool {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/polling.c");
+    let name = format!("gondwana-polling-{}-{compiler}{which}{}", std::process::id(), options.concat());
+    let output = std::env::temp_dir().join(name);
+    let mut command = Command::new(compiler);
+    command.args(["-w", "-pthread", &format!("-D{which}")]).args(options).arg(&source).arg("-o").arg(&output);
+    assert!(command.status().unwrap().success(), "{command:?}");
+    let image = std::fs::read(&output).unwrap();
+    std::fs::remove_file(output).unwrap();
+    let findings = scan(&image).unwrap();
+    assert!(findings.atomics.is_empty(), "{which} {options:?}");
+    findings.analyse(&image).unwrap().polls.is_some()
+}
+
+fn all_are_told_apart(compiler: &str, levels: &[&[&str]]) {
+    for options in levels {
+        let wrong: Vec<&str> = POLLS
+            .iter()
+            .map(|which| (*which, true))
+            .chain(OTHERS.map(|which| (which, false)))
+            .filter(|&(which, right)| polls(compiler, which, options) != right)
+            .map(|(which, _)| which)
+            .collect();
+        assert!(wrong.is_empty(), "{compiler} {options:?}: {wrong:?}");
+    }
+}
+
+/// True if there is a clang.
+fn is_there() -> bool {
+    let is_there = Command::new("clang").arg("--version").output().is_ok();
+    let required = std::env::var_os("GONDWANA_CLANG").is_some_and(|value| value == "required");
+    assert!(is_there || !required, "there is no clang");
+    is_there
+}
+
+#[test]
+fn loops_that_wait_are_recognised_as_gcc_compiles_them() {
+    all_are_told_apart("gcc", &FEW);
+}
+
+#[test]
+fn loops_that_wait_are_recognised_as_clang_compiles_them() {
+    if is_there() {
+        all_are_told_apart("clang", &FEW[1..]);
+    }
+}
+
+#[test]
+#[ignore = "half a minute: make nightly"]
+fn loops_that_wait_are_recognised_at_all_levels() {
+    all_are_told_apart("gcc", &MORE);
+    if is_there() {
+        all_are_told_apart("clang", &MORE);
+    }
+}

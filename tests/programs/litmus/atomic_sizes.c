@@ -1,0 +1,61 @@
+/* Atomic instructions of all sizes: of 1 to 16 bytes, some of which lie across the end of a page, on pages that several threads change. */
+#include "../harness.h"
+
+static struct {
+    _Alignas(PAGE) unsigned char bytes[2 * PAGE];
+    _Alignas(PAGE) unsigned long pair[2];
+} shared;
+
+/* The last bytes of one page and the first of the next. */
+#define ACROSS (shared.bytes + PAGE - 2)
+
+static void add_across(void)
+{
+    __asm__ volatile("lock addl %1, %0" : "+m"(*(unsigned int *)ACROSS) : "r"(0x10001) : "memory");
+}
+
+/* Both halves change together, or neither: the second is always three times the first. */
+static long next_pair(void)
+{
+    unsigned long low = shared.pair[0], high = shared.pair[1];
+    bool done;
+    do
+        __asm__ volatile("lock cmpxchg16b %1"
+                         : "=@ccz"(done), "+m"(shared.pair), "+a"(low), "+d"(high)
+                         : "b"(low + 1), "c"(low * 3 + 3)
+                         : "memory");
+    while (!done);
+    return high != low * 3;
+}
+
+static long work(int self)
+{
+    (void)self;
+    long violations = 0;
+    for (long i = 0; i < iterations; i++) {
+        add_across();
+        __atomic_fetch_add(&shared.bytes[8], 1, __ATOMIC_SEQ_CST);
+        __atomic_fetch_add((unsigned short *)&shared.bytes[PAGE + 16], 1, __ATOMIC_SEQ_CST);
+        __atomic_fetch_add((unsigned long *)&shared.bytes[16], 1, __ATOMIC_SEQ_CST);
+        violations += next_pair();
+    }
+    return violations;
+}
+
+int main(int argc, char **argv)
+{
+    parse(argc, argv, 3, 60);
+    long violations = run_threads(threads, work), all = threads * iterations;
+    unsigned int across;
+    unsigned short two;
+    unsigned long eight;
+    memcpy(&across, ACROSS, sizeof across);
+    memcpy(&two, &shared.bytes[PAGE + 16], sizeof two);
+    memcpy(&eight, &shared.bytes[16], sizeof eight);
+    EXPECT((unsigned int)all * 0x10001, across);
+    EXPECT(all & 0xff, shared.bytes[8]);
+    EXPECT(all & 0xffff, two);
+    EXPECT(all, eight);
+    EXPECT(all, shared.pair[0]);
+    return verdict(violations, "a half of 16 bytes was older than the other");
+}
