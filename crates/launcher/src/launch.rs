@@ -12,7 +12,7 @@ use crate::run::options::{self, RunOptions};
 use crate::run::policies::Policies;
 use crate::run::recording_writer::RecordingWriter;
 use crate::run::{expected, homes};
-use crate::stats::Summary;
+use crate::stats::{AtomicInstructions, Summary};
 use gondwana_console::clean;
 use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
@@ -47,7 +47,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         limits::check(usize::from(nodes))?;
     }
     let policies = policies.with_plan(&options, &program)?;
-    let Choice { protocol, locked, reason } = if alone {
+    let Choice { protocol, locked, found, reason } = if alone {
         Choice::of(Consistency::Sc.protocol(), "one node: the program runs as it is")
     } else {
         choose(&options, asked, &program)?
@@ -65,6 +65,14 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         .filter(|_| !alone)
         .map(|path| RecordingWriter::open("--monitor", &path))
         .transpose()?;
+    // Where the consistency is asked for, only the table wants to know.
+    let found = match found {
+        None if options.stats.is_some() && !alone => {
+            atomics::of_program(&program).ok().map(|atomics| atomics.count())
+        }
+        found => found,
+    };
+    let counted = found.map(|found| AtomicInstructions { found, locked: locked.len() });
     let start = Instant::now();
     let run = u64::from_ne_bytes(random()?);
     let job = Job {
@@ -101,6 +109,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
             fabric: fabric.name(),
             consistency: protocol.consistency.name(),
             reason,
+            atomics: counted,
             mechanism,
             seconds: start.elapsed().as_secs_f64(),
             nodes: homes::by_node(outcome.stats),
@@ -118,13 +127,15 @@ struct Choice {
     protocol: &'static ProtocolInfo,
     /// Atomic instructions that are executed under a lock.
     locked: Vec<u64>,
+    /// How many atomic instructions the program and its own libraries have, if it is known.
+    found: Option<usize>,
     /// The reason for its consistency.
     reason: String,
 }
 
 impl Choice {
     fn of(protocol: &'static ProtocolInfo, reason: impl Into<String>) -> Self {
-        Self { protocol, locked: vec![], reason: reason.into() }
+        Self { protocol, locked: vec![], found: None, reason: reason.into() }
     }
 }
 
@@ -139,13 +150,15 @@ fn choose(
     Ok(match options.consistency {
         options::Consistency::Rc => {
             // Of a program that cannot be searched, the user knows more.
-            let locked = atomics::of_program(program).map_or(vec![], |atomics| atomics.of_openmp().to_vec());
+            let atomics = atomics::of_program(program).ok();
+            let locked = atomics.as_ref().map_or(vec![], |atomics| atomics.of_openmp().to_vec());
             let reason = if locked.is_empty() {
                 "asked for"
             } else {
                 "asked for; the atomic instructions of an OpenMP program are executed under a lock"
             };
-            Choice { locked, ..Choice::of(Consistency::Rc.protocol(), reason) }
+            let found = atomics.map(|atomics| atomics.count());
+            Choice { locked, found, ..Choice::of(Consistency::Rc.protocol(), reason) }
         }
         options::Consistency::Sc => Choice::of(Consistency::Sc.protocol(), "asked for"),
         options::Consistency::Auto => {
@@ -153,7 +166,8 @@ fn choose(
             let consistency = if atomics.need_order() { Consistency::Sc } else { Consistency::Rc };
             let reductions = atomics.reductions().filter(|_| consistency == Consistency::Rc);
             let locked = reductions.unwrap_or_default().to_vec();
-            Choice { locked, ..Choice::of(consistency.protocol(), atomics.to_string()) }
+            let found = Some(atomics.count());
+            Choice { locked, found, ..Choice::of(consistency.protocol(), atomics.to_string()) }
         }
     })
 }

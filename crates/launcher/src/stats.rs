@@ -31,6 +31,15 @@ const ALWAYS: [&str; 10] = [
 /// The most nodes that get a column each.
 const MOST_COLUMNS: usize = 8;
 
+/// The atomic instructions of a program and its own libraries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AtomicInstructions {
+    /// How many there are.
+    pub found: usize,
+    /// How many of these are executed under the lock of a page. The others are executed as they are.
+    pub locked: usize,
+}
+
 /// The facts of a run and its counters.
 #[derive(Debug)]
 pub(crate) struct Summary {
@@ -42,6 +51,8 @@ pub(crate) struct Summary {
     pub consistency: &'static str,
     /// Why.
     pub reason: String,
+    /// Its atomic instructions; `None` if nobody has looked for them.
+    pub atomics: Option<AtomicInstructions>,
     /// How faults were raised.
     pub mechanism: &'static str,
     /// Its time, measured by the launcher.
@@ -60,6 +71,8 @@ impl Summary {
             "fabric": self.fabric,
             "consistency": self.consistency,
             "consistency_reason": self.reason,
+            "atomic_instructions":
+                self.atomics.map(|atomics| json!({"found": atomics.found, "locked": atomics.locked})),
             "mechanism": self.mechanism,
             "seconds": self.seconds,
             "nodes": self.nodes,
@@ -87,6 +100,13 @@ impl Summary {
             "{count} node{plural} over {}, {} ({}), {}, {:.3} s",
             self.fabric, self.consistency, self.reason, self.mechanism, self.seconds
         );
+        if let Some(AtomicInstructions { found, locked }) = self.atomics.filter(|atomics| atomics.found > 0) {
+            let _ = writeln!(
+                text,
+                "atomic instructions: {found} found, {locked} executed under a lock, {} as they are",
+                found - locked
+            );
+        }
         let silent: Vec<_> =
             (0..count).filter(|&node| self.nodes[node].is_none()).map(|n| n.to_string()).collect();
         if !silent.is_empty() {
@@ -196,6 +216,7 @@ mod tests {
             fabric: "shm",
             consistency: "rc",
             reason: "no inline atomic instruction".to_owned(),
+            atomics: None,
             mechanism: "userfaultfd",
             seconds: 1.5,
             nodes,
@@ -243,6 +264,17 @@ mod tests {
         let table = summary(nodes).to_table();
         let row = table.lines().last().unwrap();
         assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["barriers", "0", "19", "190"]);
+    }
+
+    #[test]
+    fn atomic_instructions_are_counted_by_how_they_are_executed() {
+        let mut summary = summary(vec![Some(json!({"barriers": 1}))]);
+        summary.atomics = Some(AtomicInstructions { found: 5, locked: 3 });
+        let line = "atomic instructions: 5 found, 3 executed under a lock, 2 as they are";
+        assert_eq!(summary.to_table().lines().nth(1), Some(line));
+        assert_eq!(summary.to_json()["atomic_instructions"], json!({"found": 5, "locked": 3}));
+        summary.atomics = Some(AtomicInstructions { found: 0, locked: 0 });
+        assert!(!summary.to_table().contains("atomic instructions"));
     }
 
     #[test]

@@ -328,7 +328,16 @@ impl Cluster {
                 self.reference[address] = value;
                 true
             }
-            Op::Read(_) | Op::Write(..) => return Ok(false),
+            Op::Add(address, by) if self.permitted(index, address, Access::Write) => {
+                let (found, right) = (self.nodes[node].memory.read(address), self.reference[address]);
+                if found != right {
+                    return Err(format!("thread {index} added to {found} at {address}, not to {right}"));
+                }
+                self.nodes[node].memory.write(address, found.wrapping_add(by));
+                self.reference[address] = found.wrapping_add(by);
+                true
+            }
+            Op::Read(_) | Op::Write(..) | Op::Add(..) => return Ok(false),
             Op::Lock(lock) => {
                 let object = Object(MUTEX + lock as u64);
                 let locks = Arc::clone(&self.nodes[node].locks);

@@ -18,7 +18,6 @@ static struct {
     _Alignas(PAGE) atomic_long ready[2];
     _Alignas(PAGE) atomic_int stop;
     _Alignas(PAGE) long scratch[WORDS];
-    _Alignas(PAGE) volatile long old_style;
 } common;
 
 static long turn(void)
@@ -64,7 +63,7 @@ static void wait_calling(long round)
 
 static void wait_volatile(long round)
 {
-    while (common.old_style != round)
+    while (*(volatile long *)&common.turn != round)
         sched_yield();
 }
 
@@ -106,7 +105,6 @@ static long take_turns(int self)
         violations += common.data[0][0] != round || common.data[1][7] != round;
         common.data[0][0] = common.data[1][7] = round + 1;
         atomic_store_explicit(&common.turn, round + 1, memory_order_release);
-        common.old_style = round + 1;
     }
     return violations;
 }

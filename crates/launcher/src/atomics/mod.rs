@@ -38,6 +38,11 @@ impl Atomics {
         self.opens || self.polls.is_some() || self.count != 0 && self.reductions().is_none()
     }
 
+    /// How many atomic instructions there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
     /// Where the instructions are in the program's file, if all are reductions of OpenMP: under release consistency a lock around each
     /// is enough.
     pub fn reductions(&self) -> Option<&[u64]> {
