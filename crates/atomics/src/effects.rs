@@ -187,11 +187,16 @@ pub(crate) struct Functions<'a> {
     constants: &'a [Range<u64>],
     /// By the address of a function that is called, once known; nothing while it is being looked at.
     known: HashMap<u64, Effects>,
+    /// How many functions are being looked at.
+    depth: usize,
 }
+
+/// How many calls below each other are followed.
+const DEEPEST: usize = 64;
 
 impl<'a> Functions<'a> {
     pub(crate) fn new(flows: &'a [Flow], imports: &'a Imports<'a>, constants: &'a [Range<u64>]) -> Self {
-        Self { flows, imports, constants, known: HashMap::new() }
+        Self { flows, imports, constants, known: HashMap::new(), depth: 0 }
     }
 
     /// The place that an instruction names, unless it is the thread's own or never written.
@@ -309,20 +314,24 @@ impl<'a> Functions<'a> {
         if let Some(known) = self.known.get(&address) {
             return known.clone();
         }
+        let anything = Effects { unknown: true, changed: lost(), ..Effects::default() };
+        if self.depth == DEEPEST {
+            return anything;
+        }
         self.known.insert(address, Effects::default());
-        let effects = self.find(address);
+        self.depth += 1;
+        let effects = self.find(address).unwrap_or(anything);
+        self.depth -= 1;
         self.known.insert(address, effects.clone());
         effects
     }
 
-    fn find(&mut self, address: u64) -> Effects {
-        let anything = Effects { unknown: true, changed: lost(), ..Effects::default() };
+    /// `None` if there is no such code.
+    fn find(&mut self, address: u64) -> Option<Effects> {
         let flows = self.flows;
         let after = flows.partition_point(|flow| flow.address <= address);
-        let Some(flow) = after.checked_sub(1).map(|last| &flows[last]) else { return anything };
-        let Ok(start) = flow.instructions.binary_search_by_key(&address, Instruction::ip) else {
-            return anything;
-        };
+        let flow = &flows[after.checked_sub(1)?];
+        let start = flow.instructions.binary_search_by_key(&address, Instruction::ip).ok()?;
         let reached = flow.reached(start);
         let mut effects = self.effects(flow, reached.iter().copied());
         for index in reached {
@@ -356,7 +365,7 @@ impl<'a> Functions<'a> {
                 _ => (),
             }
         }
-        effects
+        Some(effects)
     }
 }
 

@@ -331,6 +331,27 @@ mod tests {
     }
 
     #[test]
+    fn code_that_makes_no_sense_is_analysed_too() {
+        let source =
+            "void room(void) { __asm__(\".fill 2000, 1, 0x90\"); } int main(void) { room(); return 0; }";
+        let image = compile("noise", "gcc", source, &["-O2", "-nostartfiles", "-Wl,-e,main"]);
+        let text = Code::parse(&image).unwrap().sections[0].bytes.to_vec();
+        let place = image.windows(text.len()).position(|window| window == text).unwrap();
+        let mut state = 1_u64;
+        for _ in 0..200 {
+            let mut noise = image.clone();
+            for byte in &mut noise[place..place + text.len()] {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                *byte = (state >> 56) as u8;
+            }
+            let findings = scan(&noise).unwrap();
+            let _ = findings.analyse(&noise).unwrap();
+            // Without names, what calls and jumps lead to is all that is known.
+            let _ = Findings::default().analyse(&noise).unwrap();
+        }
+    }
+
+    #[test]
     fn a_megabyte_of_code_takes_milliseconds() {
         // mov rax, [rax+0x86]: holds a byte that asks for decoding.
         let code = [0x48, 0x8b, 0x80, 0x86, 0, 0, 0].repeat((1 << 20) / 7);

@@ -45,7 +45,12 @@ pub(crate) struct Values<'a, 'b> {
     pub taken: &'a [(Register, u64)],
     /// What is known of the results of instructions; nothing of those that are being looked at.
     known: HashMap<(usize, bool), Option<Value>>,
+    /// How many results are being looked at.
+    depth: usize,
 }
+
+/// How many results are followed back that are made of each other.
+const DEEPEST: usize = 128;
 
 /// How far behind an address on the stack that a function takes others may know it, in bytes.
 const STACK_OBJECT: u64 = 64;
@@ -57,7 +62,7 @@ impl<'a, 'b> Values<'a, 'b> {
         functions: &'a mut Functions<'b>,
         taken: &'a [(Register, u64)],
     ) -> Self {
-        Self { flow, members, functions, taken, known: HashMap::new() }
+        Self { flow, members, functions, taken, known: HashMap::new(), depth: 0 }
     }
 
     /// What decides whether a conditional jump jumps.
@@ -197,11 +202,16 @@ impl<'a, 'b> Values<'a, 'b> {
             Some(None) => return Value::varying(),
             None => (),
         }
+        if self.depth == DEEPEST {
+            return Value::varying();
+        }
         self.known.insert((index, of_call), None);
+        self.depth += 1;
         let value = match call {
             Some(call) => self.result_of_call(index, call),
             None => self.inputs(index, &instruction),
         };
+        self.depth -= 1;
         self.known.insert((index, of_call), Some(value.clone()));
         value
     }

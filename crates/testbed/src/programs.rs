@@ -142,10 +142,9 @@ pub fn racy(setup: &mut Setup, steps: usize, seed: u64) {
     let mut rng = Rng(seed);
     let bytes = |rng: &mut Rng| rng.below(setup.pages) * setup.page_size + rng.below(2);
     let program = |rng: &mut Rng| {
-        let op = |rng: &mut Rng| match rng.below(8) {
-            0..4 => Op::Write(bytes(rng), rng.byte_below(256)),
-            4 => Op::Add(bytes(rng), 1),
-            _ => Op::Read(bytes(rng)),
+        let op = |rng: &mut Rng| match rng.chance(50) {
+            true => Op::Write(bytes(rng), rng.byte_below(256)),
+            false => Op::Read(bytes(rng)),
         };
         (0..steps).map(|_| op(rng)).collect()
     };
