@@ -28,10 +28,13 @@ static long next_pair(void)
     return high != low * 3;
 }
 
+static pthread_barrier_t start;
+
 static long work(int self)
 {
     (void)self;
     long violations = 0;
+    pthread_barrier_wait(&start);
     for (long i = 0; i < iterations; i++) {
         add_across();
         __atomic_fetch_add(&shared.bytes[8], 1, __ATOMIC_SEQ_CST);
@@ -44,7 +47,8 @@ static long work(int self)
 
 int main(int argc, char **argv)
 {
-    parse(argc, argv, 3, 60);
+    parse(argc, argv, 3, 3000);
+    EXPECT(0, pthread_barrier_init(&start, NULL, (unsigned)threads));
     long violations = run_threads(threads, work), all = threads * iterations;
     unsigned int across;
     unsigned short two;

@@ -95,10 +95,12 @@ static const struct {
     int threads;
 } locks[] = {{mcs_lock, mcs_unlock, MAX_THREADS}, {peterson_lock, peterson_unlock, 2}, {futex_lock, futex_unlock, MAX_THREADS}};
 static int which;
+static pthread_barrier_t start;
 
 static long keep_out(int self)
 {
     long violations = 0;
+    pthread_barrier_wait(&start);
     for (long i = 0; i < iterations && self < locks[which].threads; i++) {
         locks[which].lock(self);
         violations += guarded.counter != guarded.mirror;
@@ -227,6 +229,7 @@ static long publish(long (*work)(int))
 int main(int argc, char **argv)
 {
     parse(argc, argv, 3, 60);
+    EXPECT(0, pthread_barrier_init(&start, NULL, (unsigned)threads));
     for (which = 0; which < (int)(sizeof locks / sizeof *locks); which++) {
         guarded.counter = guarded.mirror = 0;
         long violations = run_threads(threads, keep_out);
