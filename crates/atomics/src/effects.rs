@@ -283,10 +283,10 @@ impl<'a> Functions<'a> {
         effects.changed.extend(written.map(|used| used.register().full_register()));
         for operand in 0..instruction.op_count() {
             match instruction.op_kind(operand) {
-                OpKind::Memory if instruction.mnemonic() == Mnemonic::Lea => {
-                    if instruction.is_ip_rel_memory_operand() {
-                        effects.taken.insert(instruction.memory_displacement64());
-                    }
+                OpKind::Memory
+                    if instruction.mnemonic() == Mnemonic::Lea && instruction.is_ip_rel_memory_operand() =>
+                {
+                    effects.taken.insert(instruction.memory_displacement64());
                 }
                 OpKind::Memory => {
                     let Some(place) = self.shared_place(flow, instruction) else { continue };
