@@ -13,10 +13,10 @@ use std::process::ExitCode;
 /// Options of `gondwana advise`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AdviseOptions {
-    /// A recording by gondwana run --monitor
+    /// A recording by gondwana run --monitor, or gondwana sim --monitor
     #[arg(value_name = "FILE")]
     recording: PathBuf,
-    /// Write the plan to a file, for gondwana run --plan [default: print it, with the advice as comments]
+    /// Write the plan to a file, for the next run with --plan [default: print it, with the advice as comments]
     #[arg(short, long, value_name = "PLAN.toml")]
     output: Option<PathBuf>,
     /// Replace an existing file

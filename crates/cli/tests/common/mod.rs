@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub(crate) mod c_api;
+pub(crate) mod cargo;
 pub(crate) mod endless;
 pub(crate) mod exchange;
 pub(crate) mod folder;

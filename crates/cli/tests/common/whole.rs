@@ -1,5 +1,6 @@
 //! The command and its real runtime library, the workloads and test programs they run, and a limit of time.
 
+use super::cargo::cargo;
 use super::process::Process;
 use std::fs::File;
 use std::io::Read;
@@ -41,7 +42,7 @@ pub(crate) fn whole() -> &'static Whole {
         };
         // All libraries, because a package alone would want its dependencies with other features.
         succeed(
-            Command::new(env!("CARGO"))
+            cargo()
                 .args(["build", "--quiet", "--workspace", "--lib", "--profile", profile, "--target-dir"])
                 .arg(target)
                 .current_dir(&root),

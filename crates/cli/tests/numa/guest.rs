@@ -1,6 +1,7 @@
 //! The computer on which the tests run.
 
 use crate::common::c_api;
+use crate::common::cargo::cargo;
 use crate::common::whole::whole;
 use gondwana_guest::{Guest, Image, Machine, Node, Ran, Tools};
 use std::fs::{self, File};
@@ -103,7 +104,7 @@ fn image() -> Image {
 /// Builds something of `crates/host` to be run in the guest; the executable.
 fn of_host(gondwana: &Path, words: &[&str]) -> PathBuf {
     let target = gondwana.ancestors().nth(2).unwrap();
-    let mut build = Command::new(env!("CARGO"));
+    let mut build = cargo();
     build.args(words).args(["--quiet", "--package", "gondwana-host", "--message-format", "json"]);
     build.arg("--target-dir").arg(target);
     let built = build.output().unwrap();
