@@ -34,8 +34,9 @@ pub use analyse::analyse;
 pub use layouts::{Layout, Layouts, Member};
 pub use names::{Code, Names, NoNames, Variable};
 pub use object_table::{ObjectSeries, ObjectTable};
+pub use page_uses::{HomeUse, PageUse};
 pub use result::{
     Analysis, Area, AreaNode, BankFilter, Cell, CodePlace, Construct, ConstructThread, FalselySharedPage,
-    Field, Flow, HomeUse, HotUnit, LockHandOffs, NamedPart, NodeTotal, Origin, PageUse, Pattern, ThreadInfo,
-    TimelineSlot, Totals, UsedBytes,
+    Field, Flow, HotUnit, LockHandOffs, NamedPart, NodeTotal, Origin, Pattern, ThreadInfo, TimelineSlot,
+    Totals, UsedBytes,
 };

@@ -1,10 +1,55 @@
 //! The use of each page by each thread and other node.
 
 use crate::row_sums::{Amount, RowKey, Shape};
-use crate::{HomeUse, PageUse};
 use gondwana_monitor::Kind;
 use gondwana_recording::{HomeRecord, Recording};
 use std::collections::BTreeMap;
+
+/// What the home of a page has used of it without a transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HomeUse {
+    /// The home.
+    pub node: u16,
+    /// Fetches for reads that would have been transactions at another node.
+    pub reads: u64,
+    /// The same for writes.
+    pub writes: u64,
+    /// Diffs that it would have sent home.
+    pub diffs: u64,
+    /// Bytes of all these.
+    pub bytes: u64,
+}
+
+/// The use of one page by one thread, as far as one other node was involved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageUse {
+    /// First address of the page, or of several pages that the recording does not separate.
+    pub address: u64,
+    /// log2 of the bytes: a page or more.
+    pub unit: u8,
+    /// The area, as an index into [`Analysis::areas`](crate::Analysis::areas).
+    pub area: u32,
+    /// The node.
+    pub node: u16,
+    /// The thread, plus 1; 0 if none.
+    pub thread: u32,
+    /// The home, which sent the page or received the diff; for notices, the node that wrote.
+    pub peer: u16,
+    /// Fetches for reads.
+    pub reads: u32,
+    /// Fetches for writes.
+    pub writes: u32,
+    /// First writes of a page that this node had for reading.
+    pub upgrades: u32,
+    /// How often the page was prefetched.
+    pub ahead: u32,
+    /// Diffs sent.
+    pub diffs: u32,
+    /// Write notices received.
+    pub notices: u32,
+    /// Bytes that moved.
+    pub bytes: u64,
+}
 
 /// The uses of pages, from rows; `areas` has the area of each row.
 pub(crate) fn page_uses(rows: &[(RowKey, Amount)], areas: &[u32], page_bytes: u64) -> Vec<PageUse> {

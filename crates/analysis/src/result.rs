@@ -1,6 +1,7 @@
 //! The result of an analysis: the contents of tables, pictures and advice.
 
 use crate::object_table::ObjectTable;
+use crate::page_uses::{HomeUse, PageUse};
 use gondwana_recording::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -450,52 +451,6 @@ pub struct Cell {
     pub reads: u32,
     /// Fetches and upgrades for writes.
     pub writes: u32,
-    /// Bytes that moved.
-    pub bytes: u64,
-}
-
-/// What the home of a page has used of it without a transaction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HomeUse {
-    /// The home.
-    pub node: u16,
-    /// Fetches for reads that would have been transactions at another node.
-    pub reads: u64,
-    /// The same for writes.
-    pub writes: u64,
-    /// Diffs that it would have sent home.
-    pub diffs: u64,
-    /// Bytes of all these.
-    pub bytes: u64,
-}
-
-/// The use of one page by one thread, as far as one other node was involved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PageUse {
-    /// First address of the page, or of several pages that the recording does not separate.
-    pub address: u64,
-    /// log2 of the bytes: a page or more.
-    pub unit: u8,
-    /// The area, as an index into [`Analysis::areas`].
-    pub area: u32,
-    /// The node.
-    pub node: u16,
-    /// The thread, plus 1; 0 if none.
-    pub thread: u32,
-    /// The home, which sent the page or received the diff; for notices, the node that wrote.
-    pub peer: u16,
-    /// Fetches for reads.
-    pub reads: u32,
-    /// Fetches for writes.
-    pub writes: u32,
-    /// First writes of a page that this node had for reading.
-    pub upgrades: u32,
-    /// How often the page was prefetched.
-    pub ahead: u32,
-    /// Diffs sent.
-    pub diffs: u32,
-    /// Write notices received.
-    pub notices: u32,
     /// Bytes that moved.
     pub bytes: u64,
 }

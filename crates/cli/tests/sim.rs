@@ -4,34 +4,12 @@ mod common;
 
 use common::c_api::root;
 use common::folder::Folder;
+use common::simulated::{compile, gondwana, succeed};
 use common::whole::{LIMIT, Ran, run, whole};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-fn gondwana(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(&whole().gondwana);
-    command.args(arguments).current_dir(folder);
-    command
-}
-
-fn succeed(command: &mut Command) -> Ran {
-    let ran = run(command, LIMIT);
-    assert!(ran.status.is_some_and(|status| status.success()), "{command:?}: {}{}", ran.output, ran.errors);
-    ran
-}
-
-/// Compiles one of the programs in `tests/simulated`.
-fn compile(folder: &Path, file: &str) -> PathBuf {
-    let source = root().join("tests/simulated").join(file);
-    let compiler = if file.ends_with(".cpp") { "c++" } else { "cc" };
-    let mut command =
-        gondwana(folder, &[compiler, "-O1", "-g", "-Wall", "-Wextra", "-pthread", "-o", "program"]);
-    let ran = succeed(command.arg(source));
-    assert_eq!(ran.errors, "", "no warnings");
-    folder.join("program")
-}
 
 fn simulate(folder: &Path, options: &[&str], program: &[&str]) -> (Ran, Value) {
     let json = folder.join("statistics.json");

@@ -79,6 +79,11 @@ impl Geometry {
         &self.overlays
     }
 
+    /// The span and the data segments.
+    pub fn segments(&self) -> impl Iterator<Item = Segment> {
+        std::iter::once(self.span).chain(self.overlays.iter().copied())
+    }
+
     /// The number of all pages.
     #[must_use]
     pub fn pages(&self) -> u32 {

@@ -404,8 +404,7 @@ impl Pages {
     /// # Errors
     /// If the kernel refuses.
     pub fn become_private(&mut self) -> Result<(), MemoryError> {
-        let segments = std::iter::once(self.geometry.span()).chain(self.geometry.overlays().iter().copied());
-        for segment in segments {
+        for segment in self.geometry.segments() {
             for pages in self.included(segment.first..segment.first + segment.pages) {
                 let (base, offset) =
                     (self.geometry.address_of(pages.start), pages.start as usize * PAGE_SIZE);

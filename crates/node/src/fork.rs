@@ -53,8 +53,7 @@ impl Node {
     /// Brings in all shared pages that any node has used. Those that another node takes away before all are here leave their contents
     /// behind in this node's memory.
     fn fetch_all(&'static self) {
-        let segments = std::iter::once(self.geometry.span()).chain(self.geometry.overlays().iter().copied());
-        for segment in segments {
+        for segment in self.geometry.segments() {
             let bytes = segment.base..segment.base + segment.pages as usize * PAGE_SIZE;
             self.visit_used(bytes, |used| self.fetch(&used));
         }

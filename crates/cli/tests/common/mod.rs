@@ -10,6 +10,7 @@ pub(crate) mod installation;
 pub(crate) mod manifest;
 pub(crate) mod process;
 pub(crate) mod screen;
+pub(crate) mod simulated;
 pub(crate) mod user;
 pub(crate) mod waiting;
 pub(crate) mod whole;

@@ -60,17 +60,16 @@ impl Protection {
     /// Takes charge of all pages; the program can reach none of them afterwards.
     pub(crate) fn new(geometry: Geometry, mechanism: Mechanism) -> Result<Self, MemoryError> {
         let now = SparseTable::new(geometry.pages() as usize)?;
-        let segments = || std::iter::once(geometry.span()).chain(geometry.overlays().iter().copied());
         let backend = match mechanism {
             Mechanism::Userfaultfd => {
                 let uffd = uffd::Uffd::open()?;
-                for segment in segments() {
+                for segment in geometry.segments() {
                     uffd.register(segment.base, segment.pages)?;
                 }
                 Backend::Uffd(uffd)
             }
             Mechanism::Mprotect => {
-                for segment in segments() {
+                for segment in geometry.segments() {
                     mprotect::set(segment.base, segment.pages, Access::None, false)?;
                 }
                 Backend::Mprotect

@@ -2,29 +2,20 @@
 
 use crate::Node;
 use crate::wire::Wire;
-use gondwana_coherence::sync::{Initialised, Object};
+use gondwana_coherence::sync::Initialised;
 use gondwana_topology::{Id, NodeId};
 
 /// The most semaphores in one answer.
 const MOST: usize = 8192;
 
-/// Bytes of one of them.
-const BYTES: usize = 24;
-
 /// Semaphores as bytes of a message.
 pub(crate) fn encoded(semaphores: &[Initialised]) -> Vec<u8> {
-    let words = |semaphore: &Initialised| [semaphore.object.0, semaphore.value.into(), semaphore.stamp];
-    semaphores.iter().flat_map(words).flat_map(u64::to_ne_bytes).collect()
+    postcard::to_stdvec(semaphores).expect("semaphores can be encoded")
 }
 
-/// The semaphores in such bytes.
-fn decoded(bytes: &[u8]) -> impl Iterator<Item = Initialised> {
-    let (words, _) = bytes.as_chunks::<8>();
-    let (semaphores, _) = words.as_chunks::<{ BYTES / 8 }>();
-    semaphores.iter().map(|semaphore| {
-        let [object, value, stamp] = semaphore.map(u64::from_ne_bytes);
-        Initialised { object: Object(object), value: u32::try_from(value).unwrap_or(0), stamp }
-    })
+/// The semaphores in such bytes; none if they are damaged.
+fn decoded(bytes: &[u8]) -> Vec<Initialised> {
+    postcard::from_bytes(bytes).unwrap_or_default()
 }
 
 impl Node {
@@ -50,7 +41,7 @@ impl Node {
                 self.privately(move || self.semaphores_here(from))
             } else {
                 let bytes = self.ask_for_bytes(node, move |ticket| Wire::Semaphores { ticket, from });
-                decoded(&bytes.unwrap_or_default()).collect()
+                decoded(&bytes.unwrap_or_default())
             };
             let last = some.last().map(|semaphore| semaphore.object.0);
             all.extend_from_slice(&some);
@@ -65,13 +56,15 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gondwana_coherence::sync::Object;
 
     #[test]
     fn semaphores_travel_as_bytes() {
         let some =
             [1, 2, u64::MAX].map(|number| Initialised { object: Object(number), value: 7, stamp: !number });
-        assert!(decoded(&encoded(&some)).eq(some));
-        assert_eq!(encoded(&some).len(), some.len() * BYTES);
-        assert_eq!(decoded(&[0; BYTES - 1]).count(), 0);
+        let bytes = encoded(&some);
+        assert_eq!(decoded(&bytes), some);
+        assert_eq!(decoded(&bytes[..bytes.len() - 1]), []);
+        assert_eq!(decoded(&[]), []);
     }
 }

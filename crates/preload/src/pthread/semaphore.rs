@@ -60,11 +60,15 @@ fn result(result: Result<(), i32>) -> c_int {
     }
 }
 
+/// True if a semaphore is in a mapped file, and all nodes map the same one.
+fn is_in_common_file(node: &Node, semaphore: *mut sem_t) -> bool {
+    let files = node.mapped_files();
+    files.are_together() && files.node_of(semaphore as usize).is_some()
+}
+
 /// True if a semaphore is the C library's: other processes can use it, and all nodes map its file.
 fn is_native(node: &Node, semaphore: *mut sem_t) -> bool {
-    let files = node.mapped_files();
-    files.are_together()
-        && files.node_of(semaphore as usize).is_some()
+    is_in_common_file(node, semaphore)
         // SAFETY: as for `of`.
         && unsafe { (&raw const (*semaphore.cast::<Memory>()).shared).read_volatile() } != 0
 }
@@ -88,8 +92,7 @@ macro_rules! real {
 
 crate::shared_or_real! {
     fn sem_init(semaphore: *mut sem_t, shared: c_int, value: c_uint) -> c_int = |node| {
-        let files = node.mapped_files();
-        if shared != 0 && files.are_together() && files.node_of(semaphore as usize).is_some() {
+        if shared != 0 && is_in_common_file(node, semaphore) {
             return real!(sem_init(semaphore => *mut sem_t, shared => c_int, value => c_uint));
         }
         super::note_process_shared(node, semaphore as usize, || shared != 0);
