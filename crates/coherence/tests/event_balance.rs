@@ -3,7 +3,8 @@
 //!
 //! The equations hold for each page by itself, and with "a -> b" also for each pair of nodes:
 //!
-//! - Requests: each of them gets one answer (`csm`, `sc`), or each of its pages does (`erc`). No page comes unasked.
+//! - Requests: each of them gets one answer (`csm`; `sc`: or several, if an owner keeps some of its pages for a while), or each of
+//!   its pages does (`erc`). No page comes unasked.
 //! - Pages: what a -> b is served is what b <- a gets, with contents or without. Under `csm`, an answer that brings nothing is from
 //!   a node that has nothing to serve; so is one under `sc` if a policy has made the requester the page's manager.
 //! - Diffs: each comes to its home once, and before that to each former home that passes it on. So what a -> b sends arrives, and
@@ -167,14 +168,16 @@ fn check(told: &Told) {
 }
 
 /// Each request gets one answer.
-fn check_answers(told: &Told) {
+/// Requests by first page and node, and answers.
+fn requests_and_answers(told: &Told) -> [BTreeMap<(u32, u16), u64>; 2] {
     let asked = told.events(|event| event == Event::Asked);
     let answers = told.events(|event| matches!(event, Event::Arrived { .. } | Event::Answered));
-    assert_eq!(asked, answers);
+    [asked, answers]
 }
 
 fn check_csm(told: &Told, one_sided: bool) {
-    check_answers(told);
+    let [asked, answers] = requests_and_answers(told);
+    assert_eq!(asked, answers);
     let arrived = told.of(|event| matches!(event, Event::Arrived { .. }));
     let served = told.of(|event| matches!(event, Event::Served { .. }));
     assert_eq!(arrived, flipped(&served));
@@ -216,7 +219,8 @@ fn check_single_writer(told: &Told) {
 }
 
 fn check_sc(told: &Told, placed: bool) {
-    check_answers(told);
+    let [asked, answers] = requests_and_answers(told);
+    assert_eq!(excess(&asked, &answers), None);
     check_single_writer(told);
     let here = |(page, node, _)| (page, node);
     if !placed {

@@ -371,6 +371,24 @@ fn sc_an_owner_that_manages_the_page_upgrades_by_itself() {
 }
 
 #[test]
+fn sc_a_run_of_pages_is_upgraded_and_given_up_with_one_message_each() {
+    let mut cluster = sc(2);
+    cluster.write(0, 0, 3);
+    cluster.read(1, 0, 3);
+    let upgrade = [(0, InvalidationSent, 0, 3, 1), (0, Upgraded, 0, 3, 0)];
+    let given_up = [0, 1, 2].map(|page| (1, Invalidated, page, 1, 0));
+    assert_eq!(seen(&mut cluster, |cluster| cluster.write(0, 0, 3)), [&upgrade[..], &given_up].concat());
+    // The other node takes them all. The one behind them, which nobody has touched, is asked for again.
+    let asked = [(1, Asked, 0, 4, 0)];
+    let left = [0, 1, 2].map(|page| (0, Left { exclusive: true, written: true }, page, 1, 1));
+    let came = [(0, Served { write: true }, 0, 3, 1), (1, Arrived { bytes: 3 * ONE }, 0, 3, 0)];
+    let last =
+        [(1, Asked, 3, 1, 0), (0, Served { write: true }, 3, 1, 1), (1, Arrived { bytes: 0 }, 3, 1, 0)];
+    let expected = [&asked[..], &left, &came, &last].concat();
+    assert_eq!(seen(&mut cluster, |cluster| cluster.write(1, 0, 4)), expected);
+}
+
+#[test]
 fn sc_a_manager_that_is_to_write_gives_up_its_own_copy_without_being_told() {
     let mut cluster = sc(3);
     cluster.write(1, 0, 1);

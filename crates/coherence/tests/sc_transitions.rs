@@ -32,7 +32,7 @@ fn a_page_is_written_when_every_other_copy_is_gone() {
     take(&mut cluster, &pages(u32::from(NODES) - 1), &[0; SIZE]).unwrap();
     for _ in 1..NODES {
         assert_ne!(cluster.memories[ME].access[0], Access::Write);
-        take(&mut cluster, &ScMessage::InvalidateAck { page: Page(0), kept: false }, &[]).unwrap();
+        take(&mut cluster, &ScMessage::InvalidateAck { first: Page(0), count: 1, kept: false }, &[]).unwrap();
     }
     assert_eq!(cluster.memories[ME].access[0], Access::Write);
 }
@@ -47,9 +47,10 @@ fn more_acknowledgements_than_nodes_are_refused() {
 
         cluster.finish();
         assert_eq!(cluster.memories[ME].access[0], Access::Write);
-        let (page, requester) = (Page(0), NodeId(2));
+        let (first, requester) = (Page(0), NodeId(2));
         let forward = ScMessage::Forward {
-            page,
+            first,
+            count: 1,
             asked: 1,
             write: true,
             contents: true,
@@ -61,6 +62,20 @@ fn more_acknowledgements_than_nodes_are_refused() {
         assert_eq!(take(&mut cluster, &forward, &[]), refused("Forward"));
         assert_eq!(cluster.memories[ME].access[0], Access::Write);
     }
+}
+
+/// Whoever has seen no page of a run asks for a thousand, because pages that nobody has touched take no room in a message.
+#[test]
+fn an_answer_has_room_in_one_message() {
+    let mut cluster = Scripted::new(2, 300, |layout| Box::new(Sc::new(layout, ScOptions::default())));
+    cluster.write(0, 0, 300);
+    assert_eq!(cluster.fault(1, 0, Access::Read, 299), Outcome::Wait);
+    cluster.finish();
+    let read = cluster.memories[1].access.iter().filter(|&&access| access == Access::Read).count();
+    assert_eq!(read, 128);
+    // What was not in the answer can be asked for again.
+    cluster.write(1, 100, 100);
+    assert_eq!(cluster.memories[1].access[199], Access::Write);
 }
 
 /// Checks that page 0 is managed by node 2 only, and that node 1 reads what was written last.

@@ -60,6 +60,11 @@ impl Prefetch {
         Self { stream, footprint: footprint.without(page + 1, stream), ..Self::NONE }
     }
 
+    /// At most `limit` adjacent pages, and as many in further streams: a stream can be expected to be longer.
+    pub(crate) fn limited(self, limit: u32) -> Self {
+        Self { stream: self.stream.min(limit), repeats: self.repeats.min(limit / self.width), ..self }
+    }
+
     /// How many pages.
     #[must_use]
     pub fn count(self) -> u32 {

@@ -24,7 +24,7 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// What to prefetch after this fault, at most `limit` pages.
+    /// What to prefetch after this fault: at most `limit` adjacent pages, and as many in further streams.
     ///
     /// Windows double as long as faults continue where the last window ended. A stream begins with two pages in sequence,
     /// a 2-D stride with three streams at any other distance. A fault anywhere else prefetches nothing, unless the last
@@ -49,6 +49,7 @@ impl Predictor {
                 prediction.prefetch = Prefetch::footprint(fault.page, again);
             }
         }
+        prediction.prefetch = prediction.prefetch.limited(limit);
         prediction
     }
 

@@ -334,3 +334,25 @@ fn hundreds_of_streams_in_turn_are_told_apart() {
         assert!(too_many < 256 * 5, "{too_many} pages too many");
     }
 }
+
+/// Long streams at equal distances, twice: the second time, a whole stream is known to follow.
+#[test]
+fn no_prediction_is_longer_than_its_limit() {
+    for (length, limit) in [(1000, 64), (100, 127), (300, 8)] {
+        let mut predictor = Predictor::default();
+        for stream in (0..20).chain(0..20) {
+            let first = stream * 5000;
+            let mut next = first;
+            while next < first + length {
+                let Prediction { prefetch, .. } = predictor.predict(read(next, CODE), limit);
+                let further = prefetch.repeats * prefetch.width;
+                assert!(
+                    prefetch.stream <= limit && further <= limit,
+                    "{prefetch:?} at page {} of a stream",
+                    next - first
+                );
+                next += 1 + prefetch.adjacent();
+            }
+        }
+    }
+}

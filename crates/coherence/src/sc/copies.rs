@@ -3,7 +3,7 @@
 use super::Sc;
 use super::message::ScMessage;
 use super::state::{ARRIVED, ASKED, KEPT, ScState};
-use crate::runs::span;
+use crate::runs::{leading, runs, span};
 use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
 
@@ -30,16 +30,21 @@ impl Sc {
         const NAME: &str = "Pages";
         let &Pages { first, asked, served, write, manager, untouched, acks, kept } = pages;
         self.pages.check(first, asked)?;
+        if served == 0 || served > asked {
+            return Err(Violation::Contents { message: NAME });
+        }
         let has_copy = self.pages.entry(first).state != ScState::None;
+        let alike =
+            self.pages.run(first, served, |entry| (entry.state != ScState::None) == has_copy) == served;
         let sized = self.pages.layout().are_contents(bulk, served);
         let fits = if untouched {
             bulk.is_empty() && !has_copy
         } else if write {
-            served == 1 && if has_copy { bulk.is_empty() } else { sized }
+            if has_copy { bulk.is_empty() } else { sized }
         } else {
             sized && !has_copy
         };
-        if !fits || served == 0 || served > asked {
+        if !fits || !alike {
             return Err(Violation::Contents { message: NAME });
         }
         self.check_acks(NAME, first, acks)?;
@@ -73,17 +78,17 @@ impl Sc {
         }
         if write {
             if has_copy {
-                env.observe(Event::Upgraded, first, 1, from);
+                env.observe(Event::Upgraded, first, served, from);
             }
-            self.take_ownership(first, acks, env);
+            self.take_ownership(first, served, acks, env);
         } else {
             self.gain(first, served, ScState::Read, env);
             // A manager that sent its own copies knows already.
             if from != manager {
-                self.tell_manager(first, env);
+                self.tell_manager(first, served, env);
             }
         }
-        self.serve_if_managed(first, env);
+        self.serve_managed(first, served, env);
         Ok(())
     }
 
@@ -95,52 +100,79 @@ impl Sc {
         Ok(())
     }
 
-    /// The page is this node's as soon as `acks` more invalidations are acknowledged.
-    pub(super) fn take_ownership(&mut self, page: Page, acks: u32, env: &mut dyn Env) {
-        let entry = self.pages.entry(page);
-        entry.acks += acks.cast_signed();
-        entry.set(ARRIVED);
-        self.write_if_acknowledged(page, env);
+    /// Each of the pages is this node's as soon as `acks` more invalidations of it are acknowledged.
+    pub(super) fn take_ownership(&mut self, first: Page, count: u32, acks: u32, env: &mut dyn Env) {
+        for page in span(first, count) {
+            let entry = self.pages.entry(page);
+            entry.acks += acks.cast_signed();
+            entry.set(ARRIVED);
+        }
+        self.write_if_acknowledged(first, count, env);
     }
 
-    pub(super) fn take_ack(&mut self, page: Page, kept: bool, env: &mut dyn Env) -> Result<(), Violation> {
-        self.pages.check(page, 1)?;
-        let entry = self.pages.entry(page);
-        if !entry.has(ASKED) {
-            return Err(Violation::Unexpected { message: "InvalidateAck", page });
+    pub(super) fn take_ack(
+        &mut self,
+        first: Page,
+        count: u32,
+        kept: bool,
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        self.pages.check(first, count)?;
+        for page in span(first, count) {
+            let entry = self.pages.entry(page);
+            if !entry.has(ASKED) {
+                return Err(Violation::Unexpected { message: "InvalidateAck", page });
+            }
+            entry.acks -= 1;
+            if kept {
+                entry.set(KEPT);
+            }
         }
-        entry.acks -= 1;
-        if kept {
-            entry.set(KEPT);
-        }
-        self.write_if_acknowledged(page, env);
-        self.serve_if_managed(page, env);
+        self.write_if_acknowledged(first, count, env);
+        self.serve_managed(first, count, env);
         Ok(())
     }
 
-    fn write_if_acknowledged(&mut self, page: Page, env: &mut dyn Env) {
-        let entry = self.pages.entry(page);
-        if entry.acks == 0 && entry.take(ARRIVED) {
-            self.counters.home_moves += 1;
-            self.counters.exclusive_entered += 1;
-            self.gain(page, 1, ScState::Write, env);
-            self.tell_manager(page, env);
+    fn write_if_acknowledged(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        let end = first.0 + count;
+        let mut next = first;
+        while next.0 < end {
+            let manager = self.manager(next);
+            let complete = leading(next, end - next.0, |page| {
+                let entry = *self.pages.entry(page);
+                entry.acks == 0 && entry.has(ARRIVED) && self.manager(page) == manager
+            });
+            if complete > 0 {
+                for page in span(next, complete) {
+                    self.pages.entry(page).take(ARRIVED);
+                }
+                self.counters.home_moves += u64::from(complete);
+                self.counters.exclusive_entered += u64::from(complete);
+                self.gain(next, complete, ScState::Write, env);
+                self.tell_manager(next, complete, env);
+            }
+            next.0 += complete.max(1);
         }
     }
 
-    /// The request for the page is complete.
-    fn tell_manager(&mut self, page: Page, env: &mut dyn Env) {
-        let manager = self.manager(page);
+    /// The request for the pages, which have one manager, is complete.
+    fn tell_manager(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        let manager = self.manager(first);
         if manager == self.pages.me() {
-            self.confirm(page, env);
+            for page in span(first, count) {
+                self.confirm(page, env);
+            }
         } else {
-            self.send(manager, &ScMessage::Confirm { page }, &[], env);
+            self.send(manager, &ScMessage::Confirm { first, count }, &[], env);
         }
     }
 
-    fn serve_if_managed(&mut self, page: Page, env: &mut dyn Env) {
-        if self.manager(page) == self.pages.me() {
-            self.serve_next(page, env);
+    /// Serves what waits for those of the pages that this node manages.
+    fn serve_managed(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        for page in span(first, count) {
+            if self.manager(page) == self.pages.me() {
+                self.serve_next(page, env);
+            }
         }
     }
 
@@ -148,84 +180,118 @@ impl Sc {
     fn gain(&mut self, first: Page, count: u32, state: ScState, env: &mut dyn Env) {
         let access = if state == ScState::Write { Access::Write } else { Access::Read };
         env.protect(first, count, access);
+        let mut awaited = false;
         for page in span(first, count) {
             self.pages.entry(page).state = state;
-            self.resume(page, true, env);
+            awaited |= self.resume(page, true, env);
         }
+        self.holds.came_along(first, count, awaited, env.now());
     }
 
-    /// Ends this node's use of a page, before it is sent away to be written by `writer`, or written there.
-    pub(super) fn lose(&mut self, page: Page, writer: NodeId, env: &mut dyn Env) {
-        env.protect(page, 1, Access::None);
-        let entry = self.pages.entry(page);
-        self.holds.lost(page, entry.state != ScState::Read, env.now());
-        let incident = match std::mem::replace(&mut entry.state, ScState::None) {
-            ScState::Write => {
-                self.counters.exclusive_left += 1;
-                Event::Left { exclusive: true, written: true }
+    /// Ends this node's use of pages, before they are sent away to be written by `writer`, or written there.
+    pub(super) fn lose(&mut self, first: Page, count: u32, writer: NodeId, env: &mut dyn Env) {
+        env.protect(first, count, Access::None);
+        let now = env.now();
+        for page in span(first, count) {
+            let entry = self.pages.entry(page);
+            self.holds.lost(page, entry.state != ScState::Read, now);
+            let incident = match std::mem::replace(&mut entry.state, ScState::None) {
+                ScState::Write => {
+                    self.counters.exclusive_left += 1;
+                    Event::Left { exclusive: true, written: true }
+                }
+                _ => Event::Invalidated,
+            };
+            env.observe(incident, page, 1, writer);
+        }
+        self.counters.invalidations += u64::from(count);
+    }
+
+    /// Ends this node's writing of those of its pages that it can write, before `reader` gets copies.
+    pub(super) fn share(&mut self, first: Page, count: u32, reader: NodeId, env: &mut dyn Env) {
+        let now = env.now();
+        let mut written = std::mem::take(&mut self.scratch);
+        for page in span(first, count) {
+            let entry = self.pages.entry(page);
+            if entry.state == ScState::Write {
+                entry.state = ScState::Owner;
+                self.holds.lost(page, true, now);
+                written.push(page);
             }
-            _ => Event::Invalidated,
-        };
-        env.observe(incident, page, 1, writer);
-        self.counters.invalidations += 1;
+        }
+        for (first, count) in runs(&written) {
+            env.protect(first, count, Access::Read);
+            env.observe(Event::Shared, first, count, reader);
+        }
+        self.counters.exclusive_left += written.len() as u64;
+        written.clear();
+        self.scratch = written;
     }
 
-    /// Handles a manager's `Forward` or `Invalidate`, or puts it off while the page stays. `again`: after it was put off.
+    /// Handles a manager's `Forward` or `Invalidate`, or puts off what concerns pages that stay. `again`: after it was put off.
     pub(super) fn give_up(
         &mut self,
         from: NodeId,
-        message: ScMessage,
+        mut message: ScMessage,
         again: bool,
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
-        let Some((page, turn)) = message.taken() else { return Ok(()) };
-        let to = turn.node;
+        let Some((first, count, turn)) = message.taken() else { return Ok(()) };
+        let (me, to) = (self.pages.me(), turn.node);
         let name = if matches!(message, ScMessage::Forward { .. }) { "Forward" } else { "Invalidate" };
-        self.pages.check(page, 1)?;
+        self.pages.check(first, count)?;
         self.pages.check_node(name, to)?;
-        let entry = *self.pages.entry(page);
-        let is_owner = matches!(entry.state, ScState::Owner | ScState::Write);
-        let fits = if name == "Forward" { is_owner } else { entry.state == ScState::Read };
-        if !fits {
-            return Err(Violation::Unexpected { message: name, page });
+        for page in span(first, count) {
+            let state = self.pages.entry(page).state;
+            let is_owner = matches!(state, ScState::Owner | ScState::Write);
+            let fits = if name == "Forward" { is_owner } else { state == ScState::Read };
+            if !fits {
+                return Err(Violation::Unexpected { message: name, page });
+            }
+            self.learn_manager(name, page, from)?;
         }
-        // Passed on unchecked, a wrong number would seem to be this node's.
-        if let ScMessage::Forward { acks, .. } = message {
-            self.check_acks(name, page, acks)?;
+        // Passed on unchecked, wrong numbers would seem to be this node's.
+        if let ScMessage::Forward { acks, asked, .. } = message {
+            self.check_acks(name, first, acks)?;
+            self.pages.check(first, asked)?;
+            if asked < count {
+                return Err(Violation::Unexpected { message: name, page: first });
+            }
         }
-        self.learn_manager(name, page, from)?;
         self.holds.saw(turn.slice);
-        if self.holds.end(page, turn, self.pages.me(), env).is_some() {
+        let free = leading(first, count, |page| self.holds.end(page, turn, me, env).is_none());
+        if free == 0 {
             self.parked.push((from, message));
             return Ok(());
         }
+        if free < count {
+            let (now, later) = message.split(free);
+            self.parked.push((from, later));
+            message = now;
+        }
         let ScMessage::Forward { asked, write, contents, acks, requester, kept, .. } = message else {
-            self.lose(page, to, env);
-            self.send(to, &ScMessage::InvalidateAck { page, kept: again }, &[], env);
+            self.lose(first, free, to, env);
+            self.send(to, &ScMessage::InvalidateAck { first, count: free, kept: again }, &[], env);
             return Ok(());
         };
         if write {
-            self.lose(page, requester, env);
-        } else if entry.state == ScState::Write {
-            env.protect(page, 1, Access::Read);
-            env.observe(Event::Shared, page, 1, requester);
-            self.pages.entry(page).state = ScState::Owner;
-            self.holds.lost(page, true, env.now());
-            self.counters.exclusive_left += 1;
+            self.lose(first, free, requester, env);
+        } else {
+            self.share(first, free, requester, env);
         }
         let answer = ScMessage::Pages {
-            first: page,
+            first,
             asked,
-            served: 1,
+            served: free,
             write,
             manager: from,
             untouched: false,
             acks,
             kept: kept || again,
         };
-        env.observe(Event::Served { write }, page, 1, requester);
+        env.observe(Event::Served { write }, first, free, requester);
         if contents {
-            self.send_pages(requester, &answer, page, 1, env);
+            self.send_pages(requester, &answer, first, free, env);
         } else {
             self.send(requester, &answer, &[], env);
         }

@@ -13,6 +13,7 @@
 //! databases). So two nodes that each want what the other one has do not wait for each other.
 
 use super::ScOptions;
+use crate::runs::span;
 use crate::{Env, Page};
 use gondwana_topology::NodeId;
 use std::hash::Hash;
@@ -148,10 +149,16 @@ impl Holds {
         self.arrivals.push(Arrival { page, until: now + least * RESUMPTION });
     }
 
-    /// A page comes that no thread waits for.
-    pub(super) fn came_along(&mut self, page: Page, now: Duration) {
-        if self.slice_end() > now && self.was_lost_lately(page, now) {
-            self.count(page);
+    /// Pages come together; `awaited`: a thread has waited for one of them.
+    pub(super) fn came_along(&mut self, first: Page, count: u32, awaited: bool, now: Duration) {
+        let mut back = false;
+        for page in span(first, count) {
+            if self.slice_end() > now && self.was_lost_lately(page, now) {
+                self.count(page);
+                back = true;
+            }
+        }
+        if back && !awaited {
             self.waited += self.usual / 4;
         }
     }

@@ -1,10 +1,10 @@
 //! What the manager of a page does: one request at a time.
 
-use super::Sc;
 use super::message::ScMessage;
 use super::state::{BUSY, GIVE, Managed, NOBODY, Request, ScState};
-use crate::runs::{runs, span};
-use crate::{Access, Env, Event, Page, Violation};
+use super::{MOST_SERVED, Sc};
+use crate::runs::{leading, span};
+use crate::{Env, Event, Page, Violation};
 use gondwana_topology::{NodeId, NodeSet};
 
 impl Sc {
@@ -66,22 +66,54 @@ impl Sc {
         takes && request.requester != me && self.holds.end(page, request.turn(), me, env).is_some()
     }
 
-    /// Serves the first request, or begins to: then the page is busy.
-    fn serve(&mut self, page: Page, request: Request, env: &mut dyn Env) {
+    /// Serves the first request, or begins to: then its pages are busy.
+    fn serve(&mut self, first: Page, request: Request, env: &mut dyn Env) {
         let me = self.pages.me();
-        let owner = self.pages.entry(page).owner;
+        let owner = self.pages.entry(first).owner;
         if owner == NOBODY {
-            self.give_untouched(page, request, env);
-            self.pages.record(page).queue.pop_front();
-        } else if request.write {
-            self.serve_write(page, request, env);
-        } else if owner == me {
-            self.give_copies(page, request, env);
-            self.pages.record(page).queue.pop_front();
+            self.give_untouched(first, request, env);
+            self.pages.record(first).queue.pop_front();
+        } else if !request.write && owner == me {
+            self.give_copies(first, request, env);
+            self.pages.record(first).queue.pop_front();
         } else {
-            self.pages.entry(page).set(BUSY);
-            self.forward(page, request, true, 0, env);
+            let count = self.begin(first, request, env);
+            if request.write {
+                self.serve_write(first, count, request, env);
+            } else {
+                self.forward(first, count, request, true, 0, env);
+            }
         }
+    }
+
+    /// Makes the pages busy that one answer will bring: `first`, and those behind it that are with the same nodes, for which
+    /// nobody waits, and that do not stay here. Returns how many those are.
+    fn begin(&mut self, first: Page, request: Request, env: &mut dyn Env) -> u32 {
+        let me = self.pages.me();
+        let owner = self.pages.entry(first).owner;
+        let copies = self.copies(first);
+        let most = request.asked.min(MOST_SERVED);
+        self.pages.entry(first).set(BUSY);
+        let more = leading(Page(first.0 + 1), most - 1, |page| {
+            let entry = *self.pages.entry(page);
+            entry.is_manager(me)
+                && entry.owner == owner
+                && !entry.has(GIVE)
+                && self.has_no_requests(page)
+                && self.copies(page) == copies
+                && !self.is_kept_from(page, request, env)
+        });
+        for page in span(Page(first.0 + 1), more) {
+            self.pages.entry(page).set(BUSY);
+            self.pages.record(page).queue.push_back(request);
+        }
+        let count = 1 + more;
+        if request.requester == me {
+            for page in span(Page(first.0 + count), request.asked - count) {
+                self.resume(page, false, env);
+            }
+        }
+        count
     }
 
     fn give_untouched(&mut self, first: Page, request: Request, env: &mut dyn Env) {
@@ -109,29 +141,14 @@ impl Sc {
         let Request { requester, asked, kept, .. } = request;
         let me = self.pages.me();
         let turn = request.turn();
-        let mut written = std::mem::take(&mut self.scratch);
-        let mut served = 0;
-        for page in span(first, asked) {
+        let served = 1 + leading(Page(first.0 + 1), asked.min(MOST_SERVED) - 1, |page| {
             let entry = *self.pages.entry(page);
-            let free = entry.owner == me && !entry.has(BUSY) && self.holds.end(page, turn, me, env).is_none();
-            if served > 0 && !free {
-                break;
-            }
-            served += 1;
-            if entry.state == ScState::Write {
-                self.holds.lost(page, true, env.now());
-                self.pages.entry(page).state = ScState::Owner;
-                written.push(page);
-            }
+            entry.owner == me && !entry.has(BUSY) && self.holds.end(page, turn, me, env).is_none()
+        });
+        for page in span(first, served) {
             self.pages.record(page).copies.insert(requester);
         }
-        for (first, count) in runs(&written) {
-            env.protect(first, count, Access::Read);
-            env.observe(Event::Shared, first, count, requester);
-        }
-        self.counters.exclusive_left += written.len() as u64;
-        written.clear();
-        self.scratch = written;
+        self.share(first, served, requester, env);
         let message = ScMessage::Pages {
             first,
             asked,
@@ -146,59 +163,69 @@ impl Sc {
         self.send_pages(requester, &message, first, served, env);
     }
 
-    fn serve_write(&mut self, page: Page, request: Request, env: &mut dyn Env) {
+    fn serve_write(&mut self, first: Page, count: u32, request: Request, env: &mut dyn Env) {
         let Request { requester, asked, slice, kept, .. } = request;
         let me = self.pages.me();
-        let owner = self.pages.entry(page).owner;
-        let mut others = self.copies(page);
+        let owner = self.pages.entry(first).owner;
+        let mut others = self.copies(first);
         let contents = !others.remove(requester) && owner != requester;
-        self.pages.entry(page).set(BUSY);
         let mut acks = 0;
         for node in others.iter() {
             acks += 1;
             if node == me {
-                self.lose(page, requester, env);
-                self.send(requester, &ScMessage::InvalidateAck { page, kept }, &[], env);
+                self.lose(first, count, requester, env);
+                self.send(requester, &ScMessage::InvalidateAck { first, count, kept }, &[], env);
             } else {
-                env.observe(Event::InvalidationSent, page, 1, node);
-                self.send(node, &ScMessage::Invalidate { page, writer: requester, slice }, &[], env);
+                env.observe(Event::InvalidationSent, first, count, node);
+                self.send(node, &ScMessage::Invalidate { first, count, writer: requester, slice }, &[], env);
             }
         }
         if owner != requester && owner != me {
-            self.forward(page, request, contents, acks, env);
+            self.forward(first, count, request, contents, acks, env);
         } else if requester == me {
-            env.observe(Event::Upgraded, page, 1, me);
-            self.take_ownership(page, acks, env);
+            env.observe(Event::Upgraded, first, count, me);
+            self.take_ownership(first, count, acks, env);
         } else {
             if owner == me {
-                self.lose(page, requester, env);
+                self.lose(first, count, requester, env);
             }
             let message = ScMessage::Pages {
-                first: page,
+                first,
                 asked,
-                served: 1,
+                served: count,
                 write: true,
                 manager: me,
                 untouched: false,
                 acks,
                 kept,
             };
-            env.observe(Event::Served { write: true }, page, 1, requester);
+            env.observe(Event::Served { write: true }, first, count, requester);
             if contents {
-                self.send_pages(requester, &message, page, 1, env);
+                self.send_pages(requester, &message, first, count, env);
             } else {
                 self.send(requester, &message, &[], env);
             }
         }
     }
 
-    fn forward(&mut self, page: Page, request: Request, contents: bool, acks: u32, env: &mut dyn Env) {
-        let Request { requester, write, asked, slice, kept } = request;
-        let owner = self.pages.entry(page).owner;
+    fn forward(
+        &mut self,
+        first: Page,
+        count: u32,
+        request: Request,
+        contents: bool,
+        acks: u32,
+        env: &mut dyn Env,
+    ) {
+        let Request { requester, write, slice, kept, .. } = request;
+        let owner = self.pages.entry(first).owner;
         self.counters.fetches_forwarded += 1;
-        let message = ScMessage::Forward { page, asked, write, contents, acks, requester, slice, kept };
+        // What this node itself does not get, it knows already.
+        let asked = if requester == self.pages.me() { count } else { request.asked };
+        let message =
+            ScMessage::Forward { first, count, asked, write, contents, acks, requester, slice, kept };
         if requester == self.pages.me() {
-            env.observe(Event::Asked, page, 1, owner);
+            env.observe(Event::Asked, first, count, owner);
         }
         self.send(owner, &message, &[], env);
     }
@@ -206,22 +233,27 @@ impl Sc {
     pub(super) fn take_confirm(
         &mut self,
         from: NodeId,
-        page: Page,
+        first: Page,
+        count: u32,
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
-        self.pages.check(page, 1)?;
-        let expected = |request: &Request| request.requester == from;
-        let entry = *self.pages.entry(page);
-        let front = self.pages.known(entry).and_then(|managed| managed.queue.front());
-        if !entry.has(BUSY) || !front.is_some_and(expected) {
-            return Err(Violation::Unexpected { message: "Confirm", page });
+        self.pages.check(first, count)?;
+        for page in span(first, count) {
+            let expected = |request: &Request| request.requester == from;
+            let entry = *self.pages.entry(page);
+            let front = self.pages.known(entry).and_then(|managed| managed.queue.front());
+            if !entry.has(BUSY) || !front.is_some_and(expected) {
+                return Err(Violation::Unexpected { message: "Confirm", page });
+            }
+            self.confirm(page, env);
         }
-        self.confirm(page, env);
-        self.serve_next(page, env);
+        for page in span(first, count) {
+            self.serve_next(page, env);
+        }
         Ok(())
     }
 
-    /// Ends the request that is being served.
+    /// Ends the request for a page that is being served.
     pub(super) fn confirm(&mut self, page: Page, env: &mut dyn Env) {
         let managed = self.pages.record(page);
         let Some(request) = managed.queue.pop_front() else { return };

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 /// The manager of a page handles one request for it at a time, from `Request` to `Confirm`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ScMessage {
-    /// Asks the manager of `first` for that page and, where it is cheap, the pages after it. A node that is not the
-    /// manager any more passes the message on.
+    /// Asks the manager of `first` for that page and, where they are with the same nodes, the pages after it. A node that is
+    /// not the manager any more passes the message on.
     Request {
         /// The page that a thread waits for.
         first: Page,
@@ -27,8 +27,10 @@ pub enum ScMessage {
     },
     /// Manager to owner: serve this request.
     Forward {
-        /// The page.
-        page: Page,
+        /// The first page.
+        first: Page,
+        /// How many pages to serve.
+        count: u32,
         /// How many pages the request asked for; the answer repeats it.
         asked: u32,
         /// For writing: the owner gives the page up and the requester becomes owner.
@@ -44,12 +46,12 @@ pub enum ScMessage {
         /// The request has waited at the manager.
         kept: bool,
     },
-    /// Answers a request. Bulk: the contents of the served pages, or nothing if the requester has them already or
-    /// they are zero.
+    /// Answers a request, or the first part of it if the owner keeps the rest for a while. Bulk: the contents of the served
+    /// pages, or nothing if the requester has them already or they are zero.
     Pages {
         /// The first page asked for.
         first: Page,
-        /// How many were asked for.
+        /// How many were asked for, without what another answer will bring.
         asked: u32,
         /// How many are in this answer (at least one).
         served: u32,
@@ -64,10 +66,12 @@ pub enum ScMessage {
         /// The request has waited for a node that kept the page, or for another request.
         kept: bool,
     },
-    /// Manager to a node with a copy: give it up and tell the writer.
+    /// Manager to a node with copies: give them up and tell the writer.
     Invalidate {
-        /// The page.
-        page: Page,
+        /// The first page.
+        first: Page,
+        /// How many there are.
+        count: u32,
         /// The node that will write, to which the acknowledgement goes.
         writer: NodeId,
         /// The number of its slice when it asked.
@@ -75,15 +79,19 @@ pub enum ScMessage {
     },
     /// Answers `Invalidate`, to the writer.
     InvalidateAck {
-        /// The page.
-        page: Page,
-        /// The invalidation has waited because its node kept the page.
+        /// The first page.
+        first: Page,
+        /// How many there are.
+        count: u32,
+        /// The invalidation has waited because its node kept the pages.
         kept: bool,
     },
-    /// Requester to manager: the request is served, the next may come.
+    /// Requester to manager: the request for these pages is served, the next may come.
     Confirm {
-        /// The page.
-        page: Page,
+        /// The first page.
+        first: Page,
+        /// How many there are.
+        count: u32,
     },
     /// Tells the manager of these pages which node is to manage them. A node that is not the manager passes it on.
     Place {
@@ -109,13 +117,35 @@ pub enum ScMessage {
 pub(super) const KINDS: &[&str] = &["sc"];
 
 impl ScMessage {
-    /// The page that its receiver is to give up, or to share, and whose turn it then is.
-    pub(super) fn taken(&self) -> Option<(Page, Turn)> {
+    /// The first of the pages that its receiver is to give up, or to share, how many they are, and whose turn it then is.
+    pub(super) fn taken(&self) -> Option<(Page, u32, Turn)> {
         match *self {
-            Self::Forward { page, requester: node, slice, .. }
-            | Self::Invalidate { page, writer: node, slice } => Some((page, Turn { slice, node })),
+            Self::Forward { first, count, requester: node, slice, .. }
+            | Self::Invalidate { first, count, writer: node, slice } => {
+                Some((first, count, Turn { slice, node }))
+            }
             _ => None,
         }
+    }
+
+    /// Splits what [`ScMessage::taken`] names behind `count` pages, of more: what to do now and what later.
+    pub(super) fn split(mut self, taken: u32) -> (Self, Self) {
+        let mut later = self.clone();
+        match (&mut self, &mut later) {
+            (
+                Self::Forward { count, asked, .. },
+                Self::Forward { first: next, count: rest, asked: all, .. },
+            ) => {
+                (*next, *rest, *all) = (Page(next.0 + taken), *rest - taken, *all - taken);
+                (*count, *asked) = (taken, taken);
+            }
+            (Self::Invalidate { count, .. }, Self::Invalidate { first: next, count: rest, .. }) => {
+                (*next, *rest) = (Page(next.0 + taken), *rest - taken);
+                *count = taken;
+            }
+            _ => (),
+        }
+        (self, later)
     }
 }
 

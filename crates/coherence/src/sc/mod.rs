@@ -10,6 +10,9 @@
 //! Where the manager itself can answer at once (nobody touched the page, or it owns the page and a copy is wanted)
 //! nothing needs to be confirmed: whatever it sends later arrives later.
 //!
+//! A message is about a run of pages: a request names those that the thread will probably touch next, and the manager serves the
+//! first part of them that is with the same nodes and that nobody else asks for. The rest is asked for again when it is touched.
+//!
 //! # Progress
 //!
 //! A page can be taken away again before the thread that waited for it repeated its access. Nodes that fight for a
@@ -30,7 +33,7 @@ pub use state::ScState;
 use crate::message::{Encoded, Encoder, recode};
 use crate::page_table::PageTable;
 use crate::registry::{Consistency, PlacedHomes, ProtocolInfo};
-use crate::runs::span;
+use crate::runs::{leading, span};
 use crate::{
     Access, Counters, Env, Event, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint,
     Violation, Waiter,
@@ -62,6 +65,9 @@ const SLICE_PAGES: u32 = 8;
 
 /// How many pages come back together, those of one aligned block.
 const AROUND: u32 = 16;
+
+/// Most pages with contents, or with copies elsewhere, that one answer brings.
+const MOST_SERVED: u32 = 128;
 
 /// What may be tuned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -171,6 +177,7 @@ impl Sc {
         }
         let me = self.pages.me();
         let parked = self.parked.iter().filter_map(|(_, message)| message.taken());
+        let parked = parked.map(|(first, _, turn)| (first, turn));
         let stalled = self.stalled.iter().filter_map(|&page| {
             let managed = self.pages.known(self.pages.get(page))?;
             Some((page, managed.queue.front()?.turn()))
@@ -227,23 +234,22 @@ impl Sc {
         Outcome::Wait
     }
 
-    pub(super) fn ask(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) {
+    /// Asks for a page and up to `most - 1` pages behind it that are like it. Returns how many those are in all.
+    pub(super) fn ask(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) -> u32 {
         self.give_first(first, most, env);
         let manager = self.manager(first);
         let me = self.pages.me();
-        let mut asked = 1;
-        if manager == me && self.pages.entry(first).owner == NOBODY {
-            self.touch_first(first, most, env);
-            return;
+        let like = *self.pages.entry(first);
+        if manager == me && like.owner == NOBODY {
+            return self.touch_first(first, most, env);
         }
-        if manager != me && self.pages.entry(first).state == ScState::None {
-            asked += self.pages.run(Page(first.0 + 1), most - 1, |entry| {
-                entry.manager == manager
-                    && entry.state == ScState::None
-                    && !entry.has(ASKED)
-                    && !entry.has(GIVE)
-            });
-        }
+        let asked = 1 + self.pages.run(Page(first.0 + 1), most - 1, |entry| {
+            entry.manager == like.manager
+                && (entry.state == ScState::None) == (like.state == ScState::None)
+                && entry.state != ScState::Write
+                && (manager != me || entry.owner != NOBODY)
+                && !entry.has(ASKED | GIVE)
+        });
         for page in span(first, asked) {
             self.pages.entry(page).set(ASKED);
         }
@@ -256,6 +262,25 @@ impl Sc {
             let message = ScMessage::Request { first, count: asked, write, requester: me, slice };
             self.send(manager, &message, &[], env);
         }
+        asked
+    }
+
+    /// Asks for those of the pages of which this node has what is `wanted`.
+    fn ask_ahead(
+        &mut self,
+        first: Page,
+        count: u32,
+        write: bool,
+        wanted: impl Fn(ScState) -> bool,
+        env: &mut dyn Env,
+    ) {
+        let end = first.0 + self.pages.layout().clip(first, count);
+        let mut next = first;
+        while next.0 < end {
+            let entry = self.pages.get(next);
+            let asks = wanted(entry.state) && !entry.has(ASKED);
+            next.0 += if asks { self.ask(next, end - next.0, write, env) } else { 1 };
+        }
     }
 
     /// In a slice in which many pages have come back, asks for those around one, too: most of what this node has lost, it uses.
@@ -265,15 +290,23 @@ impl Sc {
             return;
         }
         let first = Page(page.0 - page.0 % AROUND);
-        for page in span(first, AROUND.min(self.pages.layout().pages() - first.0)) {
-            let entry = self.pages.get(page);
-            if entry.state == ScState::None && !entry.has(ASKED) && self.holds.was_lost_lately(page, now) {
-                self.ask(page, 1, self.holds.was_written(page), env);
-            }
+        let end = first.0 + self.pages.layout().clip(first, AROUND);
+        let mut next = first;
+        while next.0 < end {
+            let write = self.holds.was_written(next);
+            let lost = leading(next, end - next.0, |page| {
+                let entry = self.pages.get(page);
+                entry.state == ScState::None
+                    && !entry.has(ASKED)
+                    && self.holds.was_lost_lately(page, now)
+                    && self.holds.was_written(page) == write
+            });
+            next.0 += if lost == 0 { 1 } else { self.ask(next, lost, write, env) };
         }
     }
 
-    fn touch_first(&mut self, first: Page, most: u32, env: &mut dyn Env) {
+    /// Makes this node owner of the page and of those behind it that are like it; returns how many those are in all.
+    fn touch_first(&mut self, first: Page, most: u32, env: &mut dyn Env) -> u32 {
         let count = self.untouched(first, most);
         for page in span(first, count) {
             self.own(page);
@@ -281,6 +314,7 @@ impl Sc {
         self.counters.first_touches += u64::from(count);
         self.counters.exclusive_entered += u64::from(count);
         env.protect(first, count, Access::Write);
+        count
     }
 
     /// How many pages from the untouched page `first` on, at most `most`, are like it.
@@ -294,8 +328,8 @@ impl Sc {
     }
 
     /// Ends the request for a page and resumes the threads that wait for it. If `arrived`, the page is theirs for a
-    /// moment.
-    fn resume(&mut self, page: Page, arrived: bool, env: &mut dyn Env) {
+    /// moment. True if any has waited.
+    fn resume(&mut self, page: Page, arrived: bool, env: &mut dyn Env) -> bool {
         let entry = self.pages.entry(page);
         entry.take(ASKED);
         let kept = entry.take(KEPT);
@@ -307,11 +341,10 @@ impl Sc {
             }
             awaited != page
         });
-        match since {
-            Some(asked) if arrived => self.holds.came(page, asked, kept, env.now()),
-            None if arrived => self.holds.came_along(page, env.now()),
-            _ => (),
+        if let Some(asked) = since.filter(|_| arrived) {
+            self.holds.came(page, asked, kept, env.now());
         }
+        since.is_some()
     }
 
     fn handle(
@@ -333,8 +366,8 @@ impl Sc {
                 let pages = copies::Pages { first, asked, served, write, manager, untouched, acks, kept };
                 self.take_pages(from, &pages, bulk, env)
             }
-            ScMessage::InvalidateAck { page, kept } => self.take_ack(page, kept, env),
-            ScMessage::Confirm { page } => self.take_confirm(from, page, env),
+            ScMessage::InvalidateAck { first, count, kept } => self.take_ack(first, count, kept, env),
+            ScMessage::Confirm { first, count } => self.take_confirm(from, first, count, env),
             ScMessage::Place { first, count, home } => self.take_place(first, count, home, env),
             ScMessage::Manage { first, count, owner } => self.take_manage(first, count, owner),
         }
@@ -384,6 +417,15 @@ impl Protocol for Sc {
         env: &mut dyn Env,
     ) -> Outcome {
         self.take_fault(page, access == Access::Write, ahead, waiter, env)
+    }
+
+    fn prefetch(&mut self, first: Page, count: u32, access: Access, env: &mut dyn Env) {
+        self.ask_ahead(first, count, access == Access::Write, |state| state == ScState::None, env);
+    }
+
+    fn write_early(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        let copy = |state| matches!(state, ScState::Read | ScState::Owner);
+        self.ask_ahead(first, count, true, copy, env);
     }
 
     fn kinds(&self) -> &'static [&'static str] {
