@@ -2,10 +2,11 @@
 
 use crate::flow::Flow;
 use crate::imports::Imports;
-use crate::reductions::{reads, writes};
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use crate::usage::Registers;
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
+use std::rc::Rc;
 
 /// Functions of libraries that change no memory of the program and let nothing of other threads be seen.
 const HARMLESS: [&str; 15] = [
@@ -27,7 +28,7 @@ const HARMLESS: [&str; 15] = [
 ];
 
 /// Those among them that a thread calls while it waits for what others write.
-const PAUSES: [&str; 15] = [
+const PAUSES: [&str; 14] = [
     "sched_yield",
     "pthread_yield",
     "thrd_yield",
@@ -36,7 +37,6 @@ const PAUSES: [&str; 15] = [
     "clock_nanosleep",
     "sleep",
     "thrd_sleep",
-    "clock_gettime",
     "gettimeofday",
     "time",
     "clock",
@@ -101,6 +101,8 @@ pub(crate) enum Call {
     Harmless,
     /// Of one that passes time, or tells it.
     Pause,
+    /// Of one that tells it to where its second argument points.
+    Clock,
     /// The thread sees what others have released.
     Acquires,
     /// Others see what it has written.
@@ -116,9 +118,9 @@ pub(crate) enum Call {
 /// What a piece of code may do.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
-    /// What it reads of memory that threads share.
+    /// What it reads of memory that threads share, if it is [`pure`](Effects::is_pure).
     pub loads: BTreeSet<Place>,
-    /// What it writes there.
+    /// What it writes there, unless it may do anything.
     pub stores: BTreeSet<Place>,
     /// Fixed addresses that it takes.
     pub taken: BTreeSet<u64>,
@@ -131,7 +133,7 @@ pub(crate) struct Effects {
     /// It calls functions that do something that lasts, though not to memory of the program.
     acts: bool,
     /// The registers that it changes.
-    pub changed: BTreeSet<Register>,
+    pub changed: Registers,
     /// It calls functions after which a thread sees what others have released.
     pub acquires: bool,
 }
@@ -166,15 +168,31 @@ impl Effects {
     }
 
     fn add(&mut self, other: &Self) {
-        self.loads.extend(&other.loads);
-        self.stores.extend(&other.stores);
-        self.taken.extend(&other.taken);
-        self.changed.extend(&other.changed);
+        self.changed.add(other.changed);
         self.by_pointer |= other.by_pointer;
         self.calls |= other.calls;
         self.unknown |= other.unknown;
         self.acts |= other.acts;
         self.acquires |= other.acquires;
+        self.forget();
+        if !self.unknown {
+            self.stores.extend(&other.stores);
+            self.taken.extend(&other.taken);
+        }
+        if self.is_pure() {
+            self.loads.extend(&other.loads);
+        }
+    }
+
+    /// Forgets what makes no difference beside the rest: a function that calls many others would collect very much of it.
+    fn forget(&mut self) {
+        if self.unknown {
+            self.stores.clear();
+            self.taken.clear();
+        }
+        if !self.is_pure() {
+            self.loads.clear();
+        }
     }
 }
 
@@ -186,7 +204,7 @@ pub(crate) struct Functions<'a> {
     /// Where nothing is ever written, in ascending order.
     constants: &'a [Range<u64>],
     /// By the address of a function that is called, once known; nothing while it is being looked at.
-    known: HashMap<u64, Effects>,
+    known: HashMap<u64, Rc<Effects>>,
     /// How many functions are being looked at.
     depth: usize,
 }
@@ -231,7 +249,7 @@ impl<'a> Functions<'a> {
         );
         match call {
             // Compilers know which of the registers that it might use a function of the same file leaves alone.
-            Call::Own(address) => is_free && self.of_function(address).changed.contains(&register),
+            Call::Own(address) => is_free && self.of_function(address).changed.contains(register),
             _ => is_free,
         }
     }
@@ -257,11 +275,11 @@ impl<'a> Functions<'a> {
             let instruction = &flow.instructions[index];
             let call = self.call(instruction);
             if call.is_some_and(|call| !matches!(call, Call::Own(_))) {
-                effects.changed.extend(lost());
+                effects.changed.add(lost());
             }
             match call {
-                None => self.add_accesses(&mut effects, flow, instruction),
-                Some(Call::Pause) => (),
+                None => self.add_accesses(&mut effects, flow, index),
+                Some(Call::Pause | Call::Clock) => (),
                 Some(Call::Harmless | Call::Releases) => effects.acts = true,
                 Some(Call::Acquires) => (effects.acquires, effects.calls) = (true, true),
                 Some(Call::Library) => (effects.by_pointer, effects.calls) = (true, true),
@@ -276,11 +294,10 @@ impl<'a> Functions<'a> {
         effects
     }
 
-    fn add_accesses(&self, effects: &mut Effects, flow: &Flow, instruction: &Instruction) {
-        let mut factory = InstructionInfoFactory::new();
-        let info = factory.info(instruction);
-        let written = info.used_registers().iter().filter(|used| writes(used.access()));
-        effects.changed.extend(written.map(|used| used.register().full_register()));
+    fn add_accesses(&self, effects: &mut Effects, flow: &Flow, index: usize) {
+        let (instruction, usage) = (&flow.instructions[index], flow.usage(index));
+        effects.changed.add(usage.written);
+        effects.by_pointer |= usage.by_pointer;
         for operand in 0..instruction.op_count() {
             match instruction.op_kind(operand) {
                 OpKind::Memory
@@ -290,14 +307,13 @@ impl<'a> Functions<'a> {
                 }
                 OpKind::Memory => {
                     let Some(place) = self.shared_place(flow, instruction) else { continue };
-                    if reads(info.op_access(operand)) {
+                    if usage.reads_memory {
                         effects.loads.insert(place);
                     }
-                    if writes(info.op_access(operand)) {
+                    if usage.writes_memory {
                         effects.stores.insert(place);
                     }
                 }
-                OpKind::MemoryESDI | OpKind::MemoryESEDI | OpKind::MemoryESRDI => effects.by_pointer = true,
                 // What is no address does no harm.
                 OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64
                     if instruction.mnemonic() == Mnemonic::Mov =>
@@ -310,19 +326,19 @@ impl<'a> Functions<'a> {
     }
 
     /// What the function at an address does.
-    pub(crate) fn of_function(&mut self, address: u64) -> Effects {
+    pub(crate) fn of_function(&mut self, address: u64) -> Rc<Effects> {
         if let Some(known) = self.known.get(&address) {
-            return known.clone();
+            return Rc::clone(known);
         }
-        let anything = Effects { unknown: true, changed: lost(), ..Effects::default() };
+        let anything = || Effects { unknown: true, changed: lost(), ..Effects::default() };
         if self.depth == DEEPEST {
-            return anything;
+            return Rc::new(anything());
         }
-        self.known.insert(address, Effects::default());
+        self.known.insert(address, Rc::default());
         self.depth += 1;
-        let effects = self.find(address).unwrap_or(anything);
+        let effects = Rc::new(self.find(address).unwrap_or_else(anything));
         self.depth -= 1;
-        self.known.insert(address, effects.clone());
+        self.known.insert(address, Rc::clone(&effects));
         effects
     }
 
@@ -339,7 +355,7 @@ impl<'a> Functions<'a> {
             match instruction.flow_control() {
                 FlowControl::IndirectBranch if self.imports.callee(instruction).is_none() => {
                     effects.unknown = true;
-                    effects.changed.extend(lost());
+                    effects.changed.add(lost());
                 }
                 // The rest is elsewhere, or another function's.
                 FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
@@ -347,18 +363,20 @@ impl<'a> Functions<'a> {
                     if flow.exits.contains(&target) {
                         let rest = match self.imports.name_at(target).map(kind_of) {
                             None => self.of_function(target),
-                            Some(Call::Pause) => Effects::default(),
+                            Some(Call::Pause | Call::Clock) => Rc::default(),
                             Some(Call::Harmless | Call::Releases) => {
-                                Effects { acts: true, ..Effects::default() }
+                                Rc::new(Effects { acts: true, ..Effects::default() })
                             }
                             Some(Call::Acquires) => {
-                                Effects { acquires: true, calls: true, ..Effects::default() }
+                                Rc::new(Effects { acquires: true, calls: true, ..Effects::default() })
                             }
-                            Some(_) => Effects { by_pointer: true, calls: true, ..Effects::default() },
+                            Some(_) => {
+                                Rc::new(Effects { by_pointer: true, calls: true, ..Effects::default() })
+                            }
                         };
                         effects.add(&rest);
                         if self.imports.name_at(target).is_some() {
-                            effects.changed.extend(lost());
+                            effects.changed.add(lost());
                         }
                     }
                 }
@@ -370,7 +388,7 @@ impl<'a> Functions<'a> {
 }
 
 /// The registers that a function of a library may change.
-fn lost() -> BTreeSet<Register> {
+fn lost() -> Registers {
     let general = [
         Register::RAX,
         Register::RCX,
@@ -382,11 +400,13 @@ fn lost() -> BTreeSet<Register> {
         Register::R10,
         Register::R11,
     ];
-    (0..32).map(|number| Register::ZMM0 + number).chain(general).collect()
+    Registers::of((0..32).map(|number| Register::ZMM0 + number).chain(general))
 }
 
 fn kind_of(name: &str) -> Call {
-    if PAUSES.contains(&name) {
+    if name == "clock_gettime" {
+        Call::Clock
+    } else if PAUSES.contains(&name) {
         Call::Pause
     } else if HARMLESS.contains(&name) {
         Call::Harmless

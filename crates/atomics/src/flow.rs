@@ -1,6 +1,10 @@
 //! How control flows through the instructions of one function.
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use crate::usage::Usage;
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
+};
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 /// A function's instructions, and which of them may follow each.
@@ -14,9 +18,11 @@ pub(crate) struct Flow {
     pub exits: Vec<u64>,
     /// The frame pointer is one: what it points to is on the thread's stack.
     pub has_frame: bool,
-    followers: Vec<Vec<usize>>,
+    followers: Edges,
     /// The other way round.
-    leaders: Vec<Vec<usize>>,
+    leaders: Edges,
+    /// Of each instruction, once somebody asks.
+    usages: OnceCell<Vec<Usage>>,
 }
 
 impl Flow {
@@ -25,7 +31,7 @@ impl Flow {
         let instructions: Vec<Instruction> =
             Decoder::with_ip(64, code, address, DecoderOptions::NONE).into_iter().collect();
         let inside = address..address + code.len() as u64;
-        let (mut followers, mut exits, mut complete) = (vec![vec![]; instructions.len()], vec![], true);
+        let (mut followers, mut exits, mut complete) = (vec![[None; 2]; instructions.len()], vec![], true);
         for (index, instruction) in instructions.iter().enumerate() {
             let next = (index + 1 < instructions.len()).then_some(index + 1);
             let (goes_on, jumps) = match instruction.flow_control() {
@@ -39,7 +45,7 @@ impl Flow {
                     (false, false)
                 }
             };
-            followers[index].extend(next.filter(|_| goes_on));
+            followers[index][0] = next.filter(|_| goes_on);
             if !jumps {
                 continue;
             }
@@ -49,39 +55,54 @@ impl Flow {
             } else if !inside.contains(&target) {
                 exits.push(target);
             } else if let Ok(to) = instructions.binary_search_by_key(&target, Instruction::ip) {
-                followers[index].push(to);
+                followers[index][1] = Some(to);
             } else {
                 complete = false;
             }
         }
-        let mut leaders = vec![vec![]; instructions.len()];
-        for (index, followers) in followers.iter().enumerate() {
-            followers.iter().for_each(|&follower| leaders[follower].push(index));
-        }
+        let mut leaders = vec![0_u32; instructions.len()];
+        followers.iter().flatten().flatten().for_each(|&follower| leaders[follower] += 1);
         // What fills the room before an aligned place is executed by nobody.
         for index in 1..instructions.len() {
-            if instructions[index].mnemonic() == Mnemonic::Nop && leaders[index].is_empty() {
-                for follower in std::mem::take(&mut followers[index]) {
-                    leaders[follower].retain(|&leader| leader != index);
-                }
+            if instructions[index].mnemonic() == Mnemonic::Nop && leaders[index] == 0 {
+                let dropped = std::mem::take(&mut followers[index]);
+                dropped.into_iter().flatten().for_each(|follower| leaders[follower] -= 1);
             }
         }
+        let pairs = || {
+            followers
+                .iter()
+                .enumerate()
+                .flat_map(|(index, to)| to.iter().flatten().map(move |&to| (index, to)))
+        };
+        let leaders = Edges::new(instructions.len(), || pairs().map(|(index, to)| (to, index)));
+        let followers = Edges::new(instructions.len(), pairs);
         let has_frame = instructions.iter().take(8).any(|instruction| {
             instruction.mnemonic() == Mnemonic::Mov
                 && instruction.op0_register() == Register::RBP
                 && instruction.op1_register() == Register::RSP
         });
-        Self { address, instructions, complete, exits, has_frame, followers, leaders }
+        let usages = OnceCell::new();
+        Self { address, instructions, complete, exits, has_frame, followers, leaders, usages }
     }
 
     /// The instructions that may follow one.
     pub(crate) fn followers(&self, index: usize) -> &[usize] {
-        &self.followers[index]
+        self.followers.of(index)
     }
 
     /// The instructions that one may follow.
     pub(crate) fn leaders(&self, index: usize) -> &[usize] {
-        &self.leaders[index]
+        self.leaders.of(index)
+    }
+
+    /// What an instruction uses and changes.
+    pub(crate) fn usage(&self, index: usize) -> &Usage {
+        let find = || {
+            let mut factory = InstructionInfoFactory::new();
+            self.instructions.iter().map(|instruction| Usage::of(instruction, &mut factory)).collect()
+        };
+        &self.usages.get_or_init(find)[index]
     }
 
     /// The instructions that can be reached from one, that one included.
@@ -93,9 +114,9 @@ impl Flow {
         reached
     }
 
-    /// The instructions from which control may come back to the caller.
-    pub(crate) fn returning(&self) -> HashSet<usize> {
-        let ways_out = self.instructions.iter().enumerate().filter(|(_, instruction)| {
+    /// For each instruction, whether control may come back to the caller from it.
+    pub(crate) fn returning(&self) -> Vec<bool> {
+        let leaves = |instruction: &Instruction| {
             let jumps_out = || match instruction.flow_control() {
                 FlowControl::IndirectBranch => true,
                 FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
@@ -104,11 +125,12 @@ impl Flow {
                 _ => false,
             };
             instruction.flow_control() == FlowControl::Return || jumps_out()
-        });
-        let mut returning: HashSet<usize> = ways_out.map(|(index, _)| index).collect();
-        let mut next: Vec<usize> = returning.iter().copied().collect();
+        };
+        let mut returning: Vec<bool> = self.instructions.iter().map(leaves).collect();
+        let mut next: Vec<usize> = (0..returning.len()).filter(|&index| returning[index]).collect();
         while let Some(index) = next.pop() {
-            next.extend(self.leaders[index].iter().copied().filter(|&leader| returning.insert(leader)));
+            let new = |&leader: &usize| !std::mem::replace(&mut returning[leader], true);
+            next.extend(self.leaders(index).iter().copied().filter(new));
         }
         returning
     }
@@ -132,19 +154,40 @@ impl Flow {
     }
 }
 
+/// Which instructions lead to which, in one piece of memory.
+struct Edges {
+    /// Where the edges of each instruction begin, and where the last one's end.
+    starts: Vec<usize>,
+    ends: Vec<usize>,
+}
+
+impl Edges {
+    /// The edges of `count` instructions, those of each in the order in which `pairs` gives them, each time it is called.
+    fn new<P: Iterator<Item = (usize, usize)>>(count: usize, pairs: impl Fn() -> P) -> Self {
+        let mut starts = vec![0; count + 1];
+        pairs().for_each(|(from, _)| starts[from + 1] += 1);
+        (0..count).for_each(|index| starts[index + 1] += starts[index]);
+        let (mut ends, mut next) = (vec![0; starts[count]], starts.clone());
+        for (from, to) in pairs() {
+            ends[next[from]] = to;
+            next[from] += 1;
+        }
+        Self { starts, ends }
+    }
+
+    fn of(&self, index: usize) -> &[usize] {
+        &self.ends[self.starts[index]..self.starts[index + 1]]
+    }
+}
+
 /// What can be reached from `start` over `edges` and those that pass; `start` itself only if it is reached again. `None` if it is more
 /// than `most`.
-fn spread(
-    start: usize,
-    most: usize,
-    edges: &[Vec<usize>],
-    passes: impl Fn(usize) -> bool,
-) -> Option<Vec<usize>> {
-    let mut seen = HashSet::new();
+fn spread(start: usize, most: usize, edges: &Edges, passes: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
+    let mut seen = vec![false; edges.starts.len() - 1];
     let (mut reached, mut next) = (vec![], vec![start]);
     while let Some(index) = next.pop() {
-        for &follower in &edges[index] {
-            if seen.insert(follower) && (follower == start || passes(follower)) {
+        for &follower in edges.of(index) {
+            if !std::mem::replace(&mut seen[follower], true) && (follower == start || passes(follower)) {
                 reached.push(follower);
                 next.push(follower);
             }

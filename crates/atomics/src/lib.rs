@@ -12,6 +12,7 @@ mod redirected;
 mod reductions;
 mod scan;
 mod site;
+mod usage;
 mod values;
 
 pub use gondwana_elf::Error;

@@ -20,8 +20,8 @@ use crate::imports::Imports;
 use crate::loops::loops;
 use crate::values::{Value, Values};
 use gondwana_elf::Code;
-use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
-use std::collections::{BTreeSet, HashSet};
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// How many instructions a loop has at most of which nothing lasts.
@@ -63,26 +63,25 @@ struct Search<'a, 'b> {
     functions: &'a mut Functions<'b>,
     variables: &'a [Range<u64>],
     taken: Vec<(Register, u64)>,
-    returning: HashSet<usize>,
+    returning: Vec<bool>,
 }
 
 impl Search<'_, '_> {
     fn first_in(&mut self, members: &[usize]) -> Option<u64> {
         let exits = self.exits(members);
         let first = self.flow.instructions[*exits.first()?].ip();
+        if exits.iter().any(|&exit| self.is_bound_of_switch(exit, members)) {
+            return None;
+        }
         let mut effects: Effects = self.functions.effects(self.flow, members.iter().copied());
         if self.repeats(members, &effects) {
             return Some(first);
         }
         let before = members[0].saturating_sub(BEFORE)..members[0];
         effects.taken.extend(self.functions.effects(self.flow, before).taken);
-        let conditions: Vec<(u64, Value)> = exits
-            .iter()
-            .map(|&exit| {
-                let value = Values::new(self.flow, members, self.functions, &self.taken).condition(exit);
-                (self.flow.instructions[exit].ip(), value)
-            })
-            .collect();
+        let mut values = Values::new(self.flow, members, self.functions, &self.taken);
+        let conditions: Vec<(u64, Value)> =
+            exits.iter().map(|&exit| (self.flow.instructions[exit].ip(), values.condition(exit))).collect();
         let mut polls = conditions.iter().filter(|(_, value)| self.is_polled(members, &effects, value));
         let (address, _) = polls.next()?;
         let all_poll = polls.count() + 1 == conditions.len();
@@ -102,11 +101,38 @@ impl Search<'_, '_> {
         };
         let goes_on = |index: usize| {
             flow.followers(index).len() < 2
-                || flow.followers(index).iter().filter(is_outside).any(|to| self.returning.contains(to))
+                || flow.followers(index).iter().filter(is_outside).any(|&to| self.returning[to])
         };
         let all: Vec<usize> = members.iter().copied().filter(|&index| leaves(index)).collect();
         let going_on: Vec<usize> = all.iter().copied().filter(|&index| goes_on(index)).collect();
         if going_on.is_empty() { all } else { going_on }
+    }
+
+    /// True if a jump leaves the loop for a `switch` over the memory that it compares, which is read again there: a compiler reads twice
+    /// only what no other thread writes meanwhile. `while (there is more) switch (state)` becomes such a loop for unknown states.
+    fn is_bound_of_switch(&self, exit: usize, members: &[usize]) -> bool {
+        /// Instructions from the comparison's jump to the one of the `switch`.
+        const MOST: usize = 6;
+        let flow = self.flow;
+        let Some(compared) = exit.checked_sub(1).map(|before| &flow.instructions[before]) else {
+            return false;
+        };
+        let is_outside = |&&to: &&usize| members.binary_search(&to).is_err();
+        let Some(&outside) = flow.followers(exit).iter().find(is_outside) else { return false };
+        let is_same = |other: &Instruction| {
+            other.mnemonic() == Mnemonic::Mov
+                && other.op1_kind() == OpKind::Memory
+                && other.memory_base() == compared.memory_base()
+                && other.memory_index() == compared.memory_index()
+                && other.memory_displacement64() == compared.memory_displacement64()
+        };
+        let then = &flow.instructions[outside..flow.instructions.len().min(outside + MOST)];
+        let end = then.iter().position(|instruction| instruction.flow_control() != FlowControl::Next);
+        compared.mnemonic() == Mnemonic::Cmp
+            && compared.op0_kind() == OpKind::Memory
+            && end.is_some_and(|end| {
+                then[end].flow_control() == FlowControl::IndirectBranch && then[..end].iter().any(is_same)
+            })
     }
 
     /// True if nothing of an iteration lasts, and the loop reads what others may write.

@@ -120,11 +120,16 @@ fn flows(code: &Code<'_>, imports: &Imports<'_>) -> Vec<Flow> {
     let mut flows: Vec<Flow> =
         pieces.iter().map(|piece| Flow::of(piece.address, piece.code, of_library)).collect();
     // Functions of the program that end it, such as those that report an error.
-    let ending: HashSet<u64> =
-        flows.iter().filter(|flow| !flow.returning().contains(&0)).map(|flow| flow.address).collect();
+    let ending: HashSet<u64> = flows
+        .iter()
+        .filter(|flow| flow.returning().first() != Some(&true))
+        .map(|flow| flow.address)
+        .collect();
     for (flow, piece) in flows.iter_mut().zip(&pieces) {
         let calls_ending = |call: &Instruction| {
-            call.op0_kind() == OpKind::NearBranch64 && ending.contains(&call.near_branch_target())
+            call.flow_control() == FlowControl::Call
+                && call.op0_kind() == OpKind::NearBranch64
+                && ending.contains(&call.near_branch_target())
         };
         if flow.instructions.iter().any(calls_ending) {
             *flow = Flow::of(piece.address, piece.code, |call| of_library(call) || calls_ending(call));

@@ -1,8 +1,8 @@
 //! What a value depends on that code in a loop computes.
 
-use crate::effects::{Call, Effects, Functions, Place, is_on_stack};
+use crate::effects::{Call, Functions, Place, is_on_stack};
 use crate::flow::Flow;
-use crate::reductions::{reads, writes};
+use crate::reductions::reads;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use std::collections::{BTreeSet, HashMap};
 
@@ -47,6 +47,8 @@ pub(crate) struct Values<'a, 'b> {
     known: HashMap<(usize, bool), Option<Value>>,
     /// How many results are being looked at.
     depth: usize,
+    /// By instruction: it is one of the loop.
+    inside: Vec<bool>,
 }
 
 /// How many results are followed back that are made of each other.
@@ -55,6 +57,12 @@ const DEEPEST: usize = 128;
 /// How far behind an address on the stack that a function takes others may know it, in bytes.
 const STACK_OBJECT: u64 = 64;
 
+/// How many instructions back the address is looked for that a call gets.
+const REACH: usize = 256;
+
+/// Bytes of a `struct timespec`.
+const TIME: u64 = 16;
+
 impl<'a, 'b> Values<'a, 'b> {
     pub(crate) fn new(
         flow: &'a Flow,
@@ -62,7 +70,9 @@ impl<'a, 'b> Values<'a, 'b> {
         functions: &'a mut Functions<'b>,
         taken: &'a [(Register, u64)],
     ) -> Self {
-        Self { flow, members, functions, taken, known: HashMap::new(), depth: 0 }
+        let mut inside = vec![false; flow.instructions.len()];
+        members.iter().for_each(|&member| inside[member] = true);
+        Self { flow, members, functions, taken, known: HashMap::new(), depth: 0, inside }
     }
 
     /// What decides whether a conditional jump jumps.
@@ -133,16 +143,18 @@ impl<'a, 'b> Values<'a, 'b> {
     }
 
     fn is_member(&self, index: usize) -> bool {
-        self.members.binary_search(&index).is_ok()
+        self.inside[index]
     }
 
     /// What a location holds before an instruction is executed.
     fn before(&mut self, index: usize, location: Location) -> Value {
         let mut value = Value::default();
-        let (mut seen, mut next) = (BTreeSet::new(), vec![index]);
+        let first = self.members[0];
+        let mut seen = vec![false; self.members[self.members.len() - 1] + 1 - first];
+        let mut next = vec![index];
         while let Some(at) = next.pop() {
             for &leader in self.flow.leaders(at) {
-                if !self.is_member(leader) || !seen.insert(leader) {
+                if !self.is_member(leader) || std::mem::replace(&mut seen[leader - first], true) {
                     continue;
                 }
                 if self.changes(leader, location) {
@@ -162,27 +174,49 @@ impl<'a, 'b> Values<'a, 'b> {
             return match location {
                 Location::Register(register) => self.functions.changes(call, register),
                 Location::Flags => true,
-                Location::Slot(..) => false,
+                Location::Slot(base, distance) => self.writes_time(index, call, base, distance),
             };
         }
         match location {
-            Location::Flags => instruction.rflags_modified() != 0,
-            Location::Register(register) => InstructionInfoFactory::new()
-                .info(instruction)
-                .used_registers()
-                .iter()
-                .any(|used| writes(used.access()) && used.register().full_register() == register),
+            Location::Flags => self.flow.usage(index).changes_flags,
+            Location::Register(register) => self.flow.usage(index).written.contains(register),
             Location::Slot(base, distance) => {
-                let mut factory = InstructionInfoFactory::new();
-                let info = factory.info(instruction);
-                (0..instruction.op_count()).any(|operand| {
-                    instruction.op_kind(operand) == OpKind::Memory
-                        && writes(info.op_access(operand))
-                        && instruction.memory_base() == base
-                        && instruction.memory_displacement64() == distance
-                })
+                self.flow.usage(index).writes_memory
+                    && instruction.memory_base() == base
+                    && instruction.memory_displacement64() == distance
             }
         }
+    }
+
+    /// True if a call of a function that tells the time puts it into a place on the stack.
+    fn writes_time(&self, index: usize, call: Call, base: Register, distance: u64) -> bool {
+        if call != Call::Clock {
+            return false;
+        }
+        // Compilers take the address before the loop, or right before the call.
+        let last_written = |register: Register, before: usize| {
+            let earlier = before.saturating_sub(REACH)..before;
+            earlier.rev().find(|&earlier| self.flow.usage(earlier).written.contains(register))
+        };
+        let (mut register, mut at) = (Register::RSI, index);
+        while let Some(writer) = last_written(register, at) {
+            let instruction = &self.flow.instructions[writer];
+            let points_to =
+                |register: Register, start: u64| register == base && distance.wrapping_sub(start) < TIME;
+            match instruction.mnemonic() {
+                Mnemonic::Lea => {
+                    return points_to(instruction.memory_base(), instruction.memory_displacement64());
+                }
+                Mnemonic::Mov if instruction.op1_register() == Register::RSP => {
+                    return points_to(Register::RSP, 0);
+                }
+                Mnemonic::Mov if instruction.op1_kind() == OpKind::Register => {
+                    (register, at) = (instruction.op1_register(), writer);
+                }
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// What an instruction leaves in a location that it changes.
@@ -191,6 +225,9 @@ impl<'a, 'b> Values<'a, 'b> {
         let call = self.functions.call(&instruction);
         let is_result =
             matches!(location, Location::Register(Register::RAX | Register::RDX | Register::ZMM0));
+        if call.is_some() && matches!(location, Location::Slot(..)) {
+            return Value::varying();
+        }
         let of_call = call.is_some() && is_result;
         if call.is_some() && !of_call {
             // Left over: no program uses it.
@@ -218,7 +255,7 @@ impl<'a, 'b> Values<'a, 'b> {
 
     fn result_of_call(&mut self, index: usize, call: Call) -> Value {
         let Call::Own(address) = call else { return Value::varying() };
-        let callee: Effects = self.functions.of_function(address);
+        let callee = self.functions.of_function(address);
         if !callee.is_pure() {
             return Value::varying();
         }

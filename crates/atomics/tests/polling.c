@@ -239,6 +239,37 @@ static void wait_for(struct queue *q, int n)
             high = middle;
     }
     total = low;
+#elif defined NEXT_TICK
+    struct timespec before, now;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while (now.tv_nsec == before.tv_nsec);
+    total = (int)now.tv_sec;
+#elif defined STATES
+    /* An unknown state would go round for ever. */
+    while (q->count < q->limit)
+        switch (q->stop) {
+        case 0:
+            q->items[0] += n;
+            q->stop = 3;
+            break;
+        case 1:
+            q->stop = q->items[2];
+            work(n);
+            break;
+        case 2:
+            q->limit = 0;
+            break;
+        case 3:
+            q->count += q->items[1];
+            q->stop = 4;
+            break;
+        case 4:
+            q->items[5]++;
+            q->stop = q->items[q->count & 63];
+            break;
+        }
 #else
 #error which?
 #endif

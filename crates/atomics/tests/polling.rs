@@ -35,7 +35,7 @@ const POLLS: [&str; 26] = [
 ];
 
 /// Loops that end by themselves, or see what they wait for by locks and barriers.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 12] = [
     "COUNTING",
     "LISTED",
     "UNDER_LOCK",
@@ -47,6 +47,7 @@ const OTHERS: [&str; 11] = [
     "DRAINING_INLINE",
     "READING",
     "SEARCHING",
+    "NEXT_TICK",
 ];
 
 /// How the programs are compiled in every run of the tests, and by `make nightly`.
@@ -108,4 +109,13 @@ fn loops_that_wait_are_recognised_at_all_levels() {
     if is_there() {
         all_are_told_apart("clang", &MORE);
     }
+}
+
+/// Where a compiler compares the state in memory and then reads it again, no other thread writes it. Otherwise such a program may wait.
+#[test]
+fn a_machine_of_states_that_are_read_twice_does_not_wait() {
+    for level in ["-O2", "-O3"] {
+        assert!(!polls("gcc", "STATES", &[level]));
+    }
+    assert!(polls("gcc", "STATES", &["-O0"]));
 }
