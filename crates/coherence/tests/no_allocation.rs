@@ -415,16 +415,15 @@ fn allocating(steps: &[Step]) -> Vec<Step> {
     steps.iter().filter(|&&(_, _, allocations)| allocations > 0).copied().collect()
 }
 
-/// Each page is written by itself, and then read by itself if its manager does not own it.
+/// The pages are read, and written, as one run.
 #[test]
 fn sc_allocates_nothing() {
-    let pages = PAGES as usize;
     for (round, reads, writes) in [
-        (read_miss as fn(&mut Counted), 1, pages),
-        (write_misses, 0, 2 * pages),
-        (reads_and_writes, 1 + pages, 2 * pages),
-        (write_misses_with_a_reader, 1 + pages, 2 * pages),
-        (upgrade, 2 * pages, pages),
+        (read_miss as fn(&mut Counted), 1, 1),
+        (write_misses, 0, 2),
+        (reads_and_writes, 2, 2),
+        (write_misses_with_a_reader, 2, 2),
+        (upgrade, 2, 1),
     ] {
         let steps = sc(round);
         assert_eq!(without_allocation(&steps, "reads"), reads, "{steps:?}");
