@@ -194,6 +194,32 @@ fn a_far_memory_cache_keeps_misses_in_the_node() {
     }
 }
 
+/// Pages that another node has filled move or are replicated: the program's result is the same, it takes less than half the
+/// time, most misses stay in their nodes; and a run is like the other.
+#[test]
+fn pages_move_and_are_replicated() {
+    let folder = Folder::new();
+    compile(&folder, "replicated.c");
+    let native = folder.join("native");
+    let source = root().join("tests/simulated/replicated.c");
+    succeed(Command::new("gcc").args(["-O1", "-pthread", "-o"]).arg(&native).arg(source));
+    let sweep = ["--machine", "wildfire-2x8", "--threads", "round-robin"];
+    let sweep = [&sweep[..], &["--sweep", "replication.period=0,4000000"]].concat();
+    let (ran, runs) = simulate(&folder, &sweep, &["./program"]);
+    assert_eq!(ran.output, succeed(&mut Command::new(native)).output);
+    assert!(!ran.errors.contains("the program's output is not that on"), "{}", ran.errors);
+    let [without, with] = [0, 1].map(|run| &runs[run]["statistics"]);
+    let time = |run: &Value| run["time"].as_u64().unwrap();
+    assert!(time(with) * 2 < time(without), "{} and {}", time(with), time(without));
+    let nodes = with["nodes"].as_array().unwrap();
+    let sum = |name: &str| nodes.iter().map(|node| node["replication"][name].as_u64().unwrap()).sum::<u64>();
+    assert!(sum("migrated") > 100 && sum("replicated") > 50, "{nodes:?}");
+    assert!(sum("served") > 400_000 && sum("excess") > 10_000, "{nodes:?}");
+    assert_eq!(sum("replicated"), sum("given_up") + sum("replicas"));
+    assert!(without["nodes"][1].get("replication").is_none());
+    assert_eq!(simulate(&folder, &sweep, &["./program"]).1, runs);
+}
+
 #[test]
 fn what_cannot_be_is_said_in_one_sentence() {
     let folder = Folder::new();

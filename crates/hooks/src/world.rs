@@ -251,10 +251,17 @@ pub(crate) fn slow_access(address: usize, width: u64, kind: Kind) {
     if world.machine.access_private(world.schedule.current(), address as u64, width, kind) {
         return;
     }
-    // Requests reach the buses in the order of time.
-    let now = world.now();
-    if now > world.schedule.next_time() || world.schedule.shares(now) {
-        give_way(false);
+    loop {
+        // Requests reach the buses in the order of time.
+        let world = started();
+        let now = world.now();
+        if now > world.schedule.next_time() || world.schedule.shares(now) {
+            give_way(false);
+        }
+        let world = started();
+        if !world.machine.attend(world.schedule.current(), address as u64, width) {
+            break;
+        }
     }
     let world = started();
     world.machine.access(world.schedule.current(), address as u64, width, kind);

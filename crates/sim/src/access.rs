@@ -153,7 +153,7 @@ impl Machine {
         } else {
             self.read(processor, line, place, now)
         };
-        if supply == Supply::LocalMemory {
+        if supply == Supply::LocalMemory && self.lines.home(place) == node {
             self.watch_home(node, line, if write { |used| &mut used.writes } else { |used| &mut used.reads });
         }
         let state = if write { State::Modified } else { State::Shared };
@@ -225,10 +225,15 @@ impl Machine {
         if self.lines.home(place) == node && self.lines.block(place).entry.state(node) != State::Invalid {
             return (self.memory(node, line, snooped), Supply::LocalMemory);
         }
+        if self.has_replica(node, place) {
+            self.count_served(node, place);
+            return (self.memory(node, line, snooped), Supply::LocalMemory);
+        }
         if self.use_far(node, line, place) {
             return (self.far_memory(node, snooped), Supply::FarCache);
         }
         self.count_far_miss(processor, place, false);
+        self.count_fetch(node, place);
         let answer = self.request(node, line, place, Request::Read, snooped);
         self.fill_far(processor, line, place, answer.0);
         answer
@@ -244,12 +249,18 @@ impl Machine {
                 _ if has => (snooped, Supply::LocalCache),
                 Some(_) => (snooped + self.times.cache_supply, Supply::LocalCache),
                 None if self.use_far(node, line, place) => (self.far_memory(node, snooped), Supply::FarCache),
-                None => (self.memory(node, line, snooped), Supply::LocalMemory),
+                None => {
+                    if self.has_replica(node, place) {
+                        self.count_served(node, place);
+                    }
+                    (self.memory(node, line, snooped), Supply::LocalMemory)
+                }
             }
         } else {
             let had = self.use_far(node, line, place);
             if !has {
                 self.count_far_miss(processor, place, had);
+                self.count_fetch(node, place);
             }
             let answer = self.request(node, line, place, Request::Own, snooped);
             // Its owner gets no contents, only the answers of those that shared it.
@@ -336,6 +347,9 @@ impl Machine {
         let to = if home == node {
             self.memory(node, line, snooped);
             self.watch_home(node, line, |used| &mut used.written_back);
+            0
+        } else if self.has_replica(node, place) {
+            self.memory(node, line, snooped);
             0
         } else if self.use_far(node, line, place) {
             self.far_memory(node, snooped);

@@ -70,6 +70,15 @@ pub struct Counters {
     pub written_back: [u64; 3],
     /// Lines that the processor lost because another one wrote.
     pub invalidated: u64,
+    /// Picoseconds for which the operating system had the processor: its daemon ran there, or worked on a page that the
+    /// processor wanted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub system_stalled: Time,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(time: &Time) -> bool {
+    *time == 0
 }
 
 impl Counters {
@@ -85,10 +94,10 @@ impl Counters {
         self.l1_misses.saturating_sub(self.misses() + self.upgrades)
     }
 
-    /// Picoseconds for which processors waited for lines, the right to write them, and translations.
+    /// Picoseconds for which processors waited for lines, the right to write them, translations, and the operating system.
     #[must_use]
     pub fn waited(&self) -> Time {
-        self.stalled.iter().sum::<Time>() + self.upgrade_stalled + self.tlb_stalled
+        self.stalled.iter().sum::<Time>() + self.upgrade_stalled + self.tlb_stalled + self.system_stalled
     }
 
     /// Misses of the second cache.
@@ -116,6 +125,7 @@ impl Counters {
         self.remote_upgrades += other.remote_upgrades;
         self.upgrade_stalled += other.upgrade_stalled;
         self.invalidated += other.invalidated;
+        self.system_stalled += other.system_stalled;
         let pairs = [
             (&mut self.tlb_misses[..], &other.tlb_misses[..]),
             (&mut self.l2_misses[..], &other.l2_misses[..]),

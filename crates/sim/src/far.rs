@@ -80,7 +80,10 @@ impl Machine {
     /// The block of a line has come from another node for a processor. Nobody waits until it is in the far memory cache.
     pub(crate) fn fill_far(&mut self, processor: usize, line: u64, place: Place, at: Time) {
         let node = self.node_of[processor];
-        if self.lines.home(place) == node || self.nodes[usize::from(node)].far.is_none() {
+        if self.lines.home(place) == node || self.fill_replica(node, line, place, at) {
+            return;
+        }
+        if self.nodes[usize::from(node)].far.is_none() {
             return;
         }
         let (block, colour) = self.block_of(line, place);

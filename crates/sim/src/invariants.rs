@@ -35,7 +35,7 @@ impl Machine {
             }
             match owners[..] {
                 [] if line.owner == NOBODY => {
-                    if entry.owner != home && !self.is_far(number, entry.owner) {
+                    if entry.owner != home && !self.keeps(number, entry.owner) {
                         return wrong(&format!("node {} owns it, and no cache there", entry.owner));
                     }
                 }
@@ -47,7 +47,14 @@ impl Machine {
             }
         }
         self.check_far()?;
+        self.check_replicas()?;
         self.check_inclusion()
+    }
+
+    /// True if a node has a line in a replica, or in its far memory cache.
+    fn keeps(&self, line: u64, node: Node) -> bool {
+        self.lines.place_of(line).is_some_and(|place| self.has_replica(node, place))
+            || self.is_far(line, node)
     }
 
     /// True if the far memory cache of a node has the block of a line.
@@ -74,7 +81,10 @@ impl Machine {
                     if entry.state(node) == State::Invalid {
                         return wrong("the directory says that the node has not got it");
                     }
-                } else if home != node && line.holders & self.members[usize::from(node)] != 0 {
+                } else if home != node
+                    && line.holders & self.members[usize::from(node)] != 0
+                    && !self.keeps(number, node)
+                {
                     return wrong("a processor's cache has it, and the far memory cache has not");
                 }
             }

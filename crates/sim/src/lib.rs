@@ -25,6 +25,7 @@ mod machine;
 mod network;
 mod placed;
 mod port;
+mod replication;
 mod resource;
 mod schedule;
 mod sharing;
@@ -37,13 +38,13 @@ mod watch;
 pub use counters::{Cause, Counters, Supply};
 pub use description::{
     BusPart, CachePart, Colouring, ControllerPart, Description, FarCachePart, MemoryPart, NetworkPart,
-    ProcessorPart, TlbPart, Topology,
+    ProcessorPart, ReplicationPart, TlbPart, Topology,
 };
 pub use machine::{Kind, Machine};
 pub use network::Network;
 pub use port::Port;
 pub use schedule::{Next, Schedule, ThreadId};
-pub use statistics::{LinkStatistics, NodeStatistics, Statistics, Use};
+pub use statistics::{LinkStatistics, NodeReplication, NodeStatistics, Statistics, Use};
 pub use watch::{AtHome, WrittenWords};
 
 /// Simulated time in picoseconds since the start of the program.

@@ -32,6 +32,7 @@ pub(crate) struct Line {
 /// A page that some processor has touched.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
+    number: u64,
     pub home: Node,
     /// How the physical numbers of its lines differ from the virtual ones in the second caches (exclusive or).
     pub colour: u64,
@@ -60,6 +61,13 @@ const RECENT: usize = 256;
 pub(crate) struct Place {
     page: u32,
     line: u32,
+}
+
+impl Place {
+    /// The place of its page.
+    pub(crate) fn page(self) -> u32 {
+        self.page
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -118,7 +126,7 @@ impl Lines {
                 let lines = vec![fresh; 1 << self.shift].into_boxed_slice();
                 let page = u32::try_from(self.pages.len()).expect("no program has so many pages");
                 let colour = self.colours.next(number, home) << self.shift;
-                self.pages.push(Page { home, colour, lines });
+                self.pages.push(Page { number, home, colour, lines });
                 self.index.insert(number, page);
                 page
             }
@@ -160,6 +168,57 @@ impl Lines {
         let (recent, page) = self.recent[usize::try_from(number % RECENT as u64).expect("an index")];
         let page = if recent == number { page } else { *self.index.get(&number)? };
         Some(self.pages[page as usize].colour)
+    }
+
+    /// The place of a line's page, if somebody has touched it.
+    pub(crate) fn page_of(&self, line: u64) -> Option<u32> {
+        self.index.get(&(line >> self.shift)).copied()
+    }
+
+    /// The place of a line, if somebody has touched its page.
+    pub(crate) fn place_of(&self, line: u64) -> Option<Place> {
+        let within = u32::try_from(line & ((1 << self.shift) - 1)).expect("pages are checked");
+        self.page_of(line).map(|page| Place { page, line: within })
+    }
+
+    /// The number of a line's block within its page.
+    pub(crate) fn block_index(&self, place: Place) -> usize {
+        (place.line / (self.others + 1)) as usize
+    }
+
+    /// The first line of each block of a page.
+    pub(crate) fn blocks(&self, page: u32) -> impl Iterator<Item = (u64, Place)> + use<> {
+        let first = self.page_start(page);
+        let step = usize::try_from(self.others + 1).expect("an index");
+        (0..1 << self.shift)
+            .step_by(step)
+            .map(move |line: u32| (first + u64::from(line), Place { page, line }))
+    }
+
+    /// The first line of a page.
+    pub(crate) fn page_start(&self, page: u32) -> u64 {
+        self.pages[page as usize].number << self.shift
+    }
+
+    /// Bytes of a page whose lines have `1 << line_shift`.
+    pub(crate) fn page_bytes(&self, line_shift: u32) -> u64 {
+        1 << (self.shift + line_shift)
+    }
+
+    /// The home of a page.
+    pub(crate) fn page_home(&self, page: u32) -> Node {
+        self.pages[page as usize].home
+    }
+
+    /// Gives a page, of which no cache has a line, another home.
+    pub(crate) fn move_page(&mut self, page: u32, home: Node) {
+        let moved = &mut self.pages[page as usize];
+        moved.home = home;
+        moved.colour = self.colours.next(moved.number, home) << self.shift;
+        for line in &mut moved.lines {
+            debug_assert_eq!((line.holders, line.owner), (0, NOBODY));
+            line.entry = Entry::of_home(home);
+        }
     }
 
     /// How many pages each of so many nodes is home of.

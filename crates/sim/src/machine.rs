@@ -11,6 +11,7 @@ use crate::lines::Lines;
 use crate::network::Network;
 use crate::placed::Placed;
 use crate::port::Port;
+use crate::replication::Replication;
 use crate::resource::Resource;
 use crate::sharing::Sharing;
 use crate::tlb::Tlb;
@@ -79,6 +80,8 @@ pub struct Machine {
     pub(crate) placed: Placed,
     pub(crate) scratch: Scratch,
     pub(crate) sharing: Sharing,
+    /// None on a machine without migration and replication of pages.
+    pub(crate) replication: Option<Box<Replication>>,
     /// None if no monitor wants to know.
     pub(crate) watch: Option<Box<Watch>>,
     /// Binary logarithms of the lines' bytes in both caches.
@@ -136,6 +139,8 @@ impl Machine {
         };
         let network = description.network.as_ref().filter(|_| node_count > 1);
         let network = network.map(|part| Network::new(part, node_count));
+        let replication = description.replication.as_ref();
+        let replication = replication.filter(|part| part.period > 0 && node_count > 1);
         let times = Times::new(description);
         let hops = description.controller.as_ref().map_or(Hops::Three, ControllerPart::way);
         let colours = (l2.size.0 / l2.ways / pages.0).max(1);
@@ -155,6 +160,8 @@ impl Machine {
             placed: Placed::new(pages.0),
             scratch: Scratch::default(),
             sharing: Sharing::default(),
+            replication: replication
+                .map(|part| Box::new(Replication::new(part, node_count, pages.0, pages.0 / block_bytes))),
             watch: None,
             l1_shift: l1.line.trailing_zeros(),
             line_shift: l2.line.trailing_zeros(),

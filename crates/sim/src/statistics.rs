@@ -46,8 +46,34 @@ pub struct NodeStatistics {
     pub requests: u64,
     /// Bytes of these, with headers.
     pub message_bytes: u64,
-    /// Pages in its memory.
+    /// Pages in its memory that it is the home of.
     pub pages: u64,
+    /// What migration and replication of pages came to; left out in files if they did nothing.
+    #[serde(default, skip_serializing_if = "NodeReplication::is_nothing")]
+    pub replication: NodeReplication,
+}
+
+/// What migration and replication of pages came to in a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeReplication {
+    /// Pages that moved to the node.
+    pub migrated: u64,
+    /// Replicas that it got, that it gave up, and that it has at the end.
+    pub replicated: u64,
+    /// The second of these.
+    pub given_up: u64,
+    /// The third.
+    pub replicas: u64,
+    /// Misses that replicas have served; they are among those of local memory.
+    pub served: u64,
+    /// Fetches of other nodes' blocks that the node had, and had to make room for.
+    pub excess: u64,
+}
+
+impl NodeReplication {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Of a whole run.
@@ -106,6 +132,7 @@ impl Machine {
                 requests: sent.requests,
                 message_bytes: sent.bytes,
                 pages: pages[number],
+                replication: self.replicated(number),
             });
         }
         let mut all = Counters::default();

@@ -90,6 +90,14 @@ impl Tlb {
         Some(TlbMiss { time: self.miss, again: !self.had.insert(page), gone })
     }
 
+    /// Loses the pages of these addresses; returns those that it had.
+    pub(crate) fn forget(&mut self, first: u64, bytes: u64) -> Vec<u64> {
+        let pages = first >> self.shift..=(first + bytes - 1) >> self.shift;
+        self.recent.iter_mut().filter(|page| pages.contains(page)).for_each(|page| *page = NONE);
+        let gone = self.pages.iter_mut().filter(|page| pages.contains(page));
+        gone.map(|page| std::mem::replace(page, NONE)).collect()
+    }
+
     /// True if it has the page of an address.
     pub(crate) fn has(&self, address: u64) -> bool {
         self.pages.contains(&(address >> self.shift))
@@ -117,6 +125,19 @@ mod tests {
         assert!(!tlb.has(0) && tlb.has(2 * 4096) && tlb.has(4096));
         assert_eq!(tlb.look_up(0), miss(true, Some(2)));
         assert_eq!(tlb.look_up(4 * 4096), None);
+    }
+
+    #[test]
+    fn a_page_is_forgotten() {
+        let mut tlb = tlb(4, 2);
+        for page in 0..4 {
+            tlb.look_up(page * 4096);
+        }
+        assert_eq!(tlb.forget(4096, 8192), [2, 1], "set by set");
+        assert_eq!([0, 3].map(|page| tlb.look_up(page * 4096)), [None; 2]);
+        assert_eq!(tlb.look_up(4096 + 8), miss(true, None));
+        assert_eq!(tlb.look_up(2 * 4096), miss(true, Some(0)), "entries still go in their order");
+        assert_eq!(tlb.forget(0x10_0000, 4096), []);
     }
 
     #[test]

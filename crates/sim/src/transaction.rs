@@ -96,7 +96,7 @@ impl Machine {
             collected: at,
             number: 0,
         };
-        let start = self.pass_controller(node, at) + self.times.request;
+        let start = self.pass_controller(node, at) + self.to_global(node, place) + self.times.request;
         let message = scratch.agents[0].request(request);
         self.post(&mut scratch.under_way, &mut transaction, node, home_node, message, start);
         while let Some(envelope) = next(&mut scratch.under_way) {
@@ -149,7 +149,7 @@ impl Machine {
                 self.pass_controller(to, free) + self.times.home
             }
             Message::Demand { demand, .. } => {
-                let begun = self.pass_controller(to, arrival) + self.times.slave;
+                let begun = self.pass_controller(to, arrival) + self.to_local(to, place) + self.times.slave;
                 self.watch_demand(demand, to, transaction.node, line, place);
                 if to != transaction.node {
                     transaction.asked = transaction.asked.or(Some(to));
@@ -161,6 +161,7 @@ impl Machine {
                 }
                 if demand != Demand::Supply {
                     self.forget_far(to, line, place);
+                    self.forget_replica(to, place);
                 }
                 if demand != Demand::Invalidate {
                     transaction.supplier = (to != transaction.node).then_some(to);
@@ -220,7 +221,7 @@ impl Machine {
             _ if demand == Demand::Invalidate => begun,
             Some(_) => snooped + self.times.intervention,
             None if node == home => self.memory(node, line, snooped),
-            None => self.far_memory(node, snooped),
+            None => self.kept(node, line, place, snooped),
         };
         match (demand, owner) {
             (Demand::Supply, Some(owner)) => self.demote(owner, line, place),

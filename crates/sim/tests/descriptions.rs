@@ -132,6 +132,46 @@ fn errors_of_optional_parts_name_line_and_field() {
     }
 }
 
+/// What stands in the part about migration and replication, something wrong instead, and the error.
+const REPLICATIONS: [(&str, &str, &str); 8] = [
+    (
+        "threshold = 8",
+        "threshold = 0",
+        "threshold: 0: a page without excess misses gives no reason for anything; 1 is the least",
+    ),
+    (
+        "counters = 64",
+        "counters = 0",
+        "counters: 0 counters: a node has one at least; without this field it has one for each page",
+    ),
+    ("pages = 4", "pages = 0", "pages: 0: the daemon would do nothing"),
+    (
+        "memory = \"1GiB\"",
+        "memory = \"4KiB\"",
+        "memory: 4096 bytes: a node has memory for one page at least, 8192",
+    ),
+    ("page = 1", "page = 2000000", "page: 2000000 ns: a time is at most 1000000 ns"),
+    ("period = 1000", "period = 100000000001", "period: 100000000001 ns: a period is at most 100 s"),
+    ("migrations = 1", "migrations = -1", "migrations: invalid value: integer `-1`, expected u64"),
+    ("ga2lpa = 1", "ga2lpa = 1000001", "ga2lpa: 1000001 ns: a time is at most 1000000 ns"),
+];
+
+#[test]
+fn an_error_in_replication_names_line_and_field() {
+    let fields = "period = 1000\nthreshold = 8\ncounters = 64\nmigrations = 1\npages = 4\nmemory = \"1GiB\"\nlook = 1\n\
+                  page = 1\nlpa2ga = 1\nga2lpa = 1\n";
+    let machine = shipped::find("wildfire-2x8").unwrap().split("[replication]").next().unwrap().to_owned();
+    assert!(Description::parse(&format!("{machine}[replication]\n{fields}")).is_ok());
+    for (right, wrong, message) in REPLICATIONS {
+        let part =
+            format!("[replication]\n{}", fields.replacen(&format!("{right}\n"), &format!("{wrong}\n"), 1));
+        let text = format!("{machine}{part}");
+        let line = text.lines().position(|line| line == wrong).unwrap() + 1;
+        let error = Description::parse(&text).unwrap_err().to_string();
+        assert_eq!(error, format!("line {line}: replication.{message}"), "{wrong}");
+    }
+}
+
 #[test]
 fn missing_parts_and_unknown_fields_are_named() {
     let text = shipped::find("wildfire-2x8").unwrap();

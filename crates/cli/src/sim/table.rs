@@ -1,7 +1,7 @@
 //! The statistics as a table.
 
 use gondwana_console::columns::{Side, columns, grouped};
-use gondwana_sim::{Counters, NodeStatistics, Statistics, Time};
+use gondwana_sim::{Counters, NodeReplication, NodeStatistics, Statistics, Time};
 
 /// Most nodes that get columns of their own.
 const MOST: usize = 8;
@@ -10,6 +10,18 @@ const TRANSLATIONS: [&str; 2] = ["cold", "replaced"];
 const CAUSES: [&str; 4] = ["cold", "replaced", "true sharing", "false sharing"];
 const SUPPLIES: [&str; 6] =
     ["local memory", "local cache", "remote memory", "remote cache", "third node", "far memory cache"];
+
+type Pages = fn(&NodeReplication) -> u64;
+
+/// Rows about the pages that the system moves and replicates.
+const REPLICATION: [(&str, Pages); 6] = [
+    ("excess misses", |of| of.excess),
+    ("pages migrated here", |of| of.migrated),
+    ("pages replicated", |of| of.replicated),
+    ("replicas given up", |of| of.given_up),
+    ("replicas at the end", |of| of.replicas),
+    ("misses served by replicas", |of| of.served),
+];
 
 /// The table, ending with a line break.
 pub(super) fn text(statistics: &Statistics) -> String {
@@ -51,6 +63,7 @@ pub(super) fn text(statistics: &Statistics) -> String {
     count("  to another node", &|c| c.written_back[1]);
     count("  to the far memory cache", &|c| c.written_back[2]);
     count("lines lost to writes of others", &|c| c.invalidated);
+    count("processors' time for the system, ns", &|c| c.system_stalled / 1000);
     let all = nodes.iter().map(|node| &node.counters).chain([&statistics.counters]);
     lines.push(row("locality of misses, %", all.map(|c| percent(c.locality()))));
     let mut of_nodes = |name: &str, get: &dyn Fn(&NodeStatistics) -> String, total: String| {
@@ -82,6 +95,11 @@ pub(super) fn text(statistics: &Statistics) -> String {
         of_nodes("  of these, requests", &|node| grouped(node.requests), sum(&|node| node.requests));
         of_nodes("bytes sent", &|node| grouped(node.message_bytes), sum(&|node| node.message_bytes));
         of_nodes("pages at home", &|node| grouped(node.pages), sum(&|node| node.pages));
+        for (name, get) in REPLICATION {
+            if statistics.nodes.iter().any(|node| get(&node.replication) > 0) {
+                of_nodes(name, &|node| grouped(get(&node.replication)), sum(&|node| get(&node.replication)));
+            }
+        }
         of_nodes("busiest link in use, %", &|_| String::new(), busy(statistics.busiest_link().busy));
     }
     let sides: Vec<Side> = [Side::Left].into_iter().chain(vec![Side::Right; nodes.len() + 1]).collect();

@@ -2,6 +2,7 @@
 //! magnitudes, so that a sum says what was passed.
 
 mod far_cache;
+mod replication;
 mod watched;
 
 use gondwana_sim::directory::State::{Invalid, Modified, Owned, Shared};
