@@ -220,6 +220,40 @@ fn pages_move_and_are_replicated() {
     assert_eq!(simulate(&folder, &sweep, &["./program"]).1, runs);
 }
 
+/// Twice as many threads as processors: each policy gives the same result, and moves threads as its name says.
+#[test]
+fn threads_move_as_the_policy_says() {
+    let folder = Folder::new();
+    compile(&folder, "scheduled.c");
+    let policies = ["bound", "float", "affinity", "hierarchical", "static", "dynamic"];
+    let policy = format!("scheduler.policy={}", policies.join(","));
+    let sweep =
+        ["--machine", "wildfire-2x8", "--sweep", policy.as_str(), "--sweep", "scheduler.slice=1000000"];
+    let sweep = [&sweep[..], &["--sweep", "scheduler.switch=20000"]].concat();
+    let (ran, runs) = simulate(&folder, &sweep, &["./program"]);
+    assert_eq!(ran.output, "8167096320 0\n");
+    assert!(!ran.errors.contains("the program's output is not that on"), "{}", ran.errors);
+    let of = |policy: &str| {
+        let run = &runs[policies.iter().position(|other| *other == policy).unwrap()]["statistics"];
+        let count = |name: &str| run["scheduling"][name].as_u64().unwrap();
+        (count("moved"), count("moved_nodes"), run["time"].as_u64().unwrap())
+    };
+    assert_eq!((of("bound").0, of("bound").1), (0, 0));
+    assert!(policies[1..].iter().all(|policy| of(policy).0 > 0), "{runs}");
+    assert_eq!(of("static").1, 0, "threads stay in their nodes");
+    assert!(0 < of("hierarchical").1 && of("hierarchical").1 < of("affinity").1, "{runs}");
+    assert!(of("affinity").1 * 10 < of("float").1, "{runs}");
+    let times = ["static", "hierarchical", "affinity", "float", "bound"].map(|policy| of(policy).2);
+    assert!(times.is_sorted(), "{times:?}");
+    let wrong = ["sim", "--machine", "wildfire-2x8", "--sweep", "scheduler.policy=fair", "./program"];
+    let ran = run(&mut gondwana(&folder, &wrong), LIMIT);
+    assert!(
+        ran.errors.contains("scheduler.policy: unknown variant `fair`, expected one of `bound`"),
+        "{}",
+        ran.errors
+    );
+}
+
 #[test]
 fn what_cannot_be_is_said_in_one_sentence() {
     let folder = Folder::new();

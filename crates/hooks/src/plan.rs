@@ -36,6 +36,11 @@ impl Plan {
         Ok(Self { rules, groups, page_bytes: page_bytes as usize })
     }
 
+    /// True if a thread is in a group.
+    pub(crate) fn has_group(&self, thread: ThreadId) -> bool {
+        self.groups.iter().any(|group| group.threads.contains(&(thread as u32)))
+    }
+
     /// The processor of a thread that starts, where it would otherwise be on `usual`; `running` has the threads before it.
     pub(crate) fn processor(
         &self,

@@ -125,7 +125,8 @@ fn finish() {
         die(&format!("the simulated machine has contradicted itself: {wrong}"));
     }
     recorder::end(world);
-    let statistics = world.machine.statistics(&world.settings.machine, world.now());
+    let mut statistics = world.machine.statistics(&world.settings.machine, world.now());
+    statistics.scheduling = world.schedule.done();
     match serde_json::to_string(&statistics) {
         Ok(text) => world.settings.answer(&text),
         Err(error) => die(&format!("the statistics cannot be written: {error}")),

@@ -3,7 +3,7 @@
 
 use crate::fiber::{self, Fiber};
 use crate::heap::{STACK, STACKS};
-use crate::world::{give_way, leave_for_ever, pass, started, wait};
+use crate::world::{give_way, is_bound, leave_for_ever, pass, started, wait};
 use crate::{next, recorder, start};
 use gondwana_sim::{Kind, ThreadId, Time};
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
@@ -148,6 +148,10 @@ unsafe extern "C" fn pthread_create(
         let running: Vec<usize> = world.threads.iter().map(|thread| thread.processor).collect();
         placed.processor(&world.machine, id, usual, &running)
     });
+    if is_bound(&world.plan, world.placed.as_ref(), id) {
+        world.schedule.bind(id);
+    }
+    let processor = world.schedule.start(id, processor);
     let mut thread = Thread::new(processor, slot);
     // SAFETY: the fiber's part of the stack is below what the thread that waits uses.
     thread.fiber =

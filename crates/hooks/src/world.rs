@@ -84,7 +84,11 @@ pub(crate) fn begin(mut settings: Settings) -> Result<(), String> {
     let placed = placed.transpose()?;
     let usual = plan.place_of(0).processor.index();
     let first = placed.as_ref().map_or(usual, |placed| placed.processor(&machine, 0, usual, &[]));
-    let schedule = Schedule::new(machine.processors(), first);
+    let node_of = (0..machine.processors()).map(|processor| usize::from(machine.node_of(processor)));
+    let mut schedule = Schedule::new(&settings.machine.scheduler, node_of.collect(), first);
+    if is_bound(&plan, placed.as_ref(), 0) {
+        schedule.bind(0);
+    }
     let (recording, image) = (settings.recording.take(), start::image());
     let world = Box::leak(Box::new(World {
         machine,
@@ -111,6 +115,12 @@ pub(crate) fn begin(mut settings: Settings) -> Result<(), String> {
         WORLD = world;
     }
     Ok(())
+}
+
+/// True for a thread that the user has given processors, or a group of a plan a node.
+pub(crate) fn is_bound(plan: &ThreadPlan, placed: Option<&Plan>, thread: ThreadId) -> bool {
+    matches!(plan.policy(), ThreadPolicy::Explicit(_))
+        || placed.is_some_and(|placed| placed.has_group(thread))
 }
 
 impl World {
@@ -155,8 +165,12 @@ impl World {
     fn choose(&mut self) -> Option<Fiber> {
         loop {
             match self.schedule.choose() {
-                Next::Run(thread, _, time) => {
+                Next::Run(thread, processor, time) => {
                     self.grant(time);
+                    if self.schedule.moves_threads() {
+                        let last = std::mem::replace(&mut self.threads[thread].processor, processor);
+                        self.schedule.count_move(last, processor);
+                    }
                     let changed = thread != self.current;
                     self.current = thread;
                     return changed.then_some(self.threads[thread].fiber);
@@ -251,22 +265,37 @@ pub(crate) fn slow_access(address: usize, width: u64, kind: Kind) {
     if world.machine.access_private(world.schedule.current(), address as u64, width, kind) {
         return;
     }
-    loop {
-        // Requests reach the buses in the order of time.
-        let world = started();
-        let now = world.now();
-        if now > world.schedule.next_time() || world.schedule.shares(now) {
-            give_way(false);
-        }
-        let world = started();
-        if !world.machine.attend(world.schedule.current(), address as u64, width) {
-            break;
-        }
+    await_turn();
+    if started().machine.moves_pages() {
+        attend(address, width);
     }
     let world = started();
     world.machine.access(world.schedule.current(), address as u64, width, kind);
     if world.recorder.is_some() {
         recorder::accessed(world);
+    }
+}
+
+/// Lets others run whose time is less: requests reach the buses in the order of time.
+#[inline(always)]
+fn await_turn() {
+    let world = started();
+    let now = world.now();
+    if now > world.schedule.next_time() || world.schedule.shares(now) {
+        give_way(false);
+    }
+}
+
+/// Has the machine's system do what is due before an access.
+#[cold]
+#[inline(never)]
+fn attend(address: usize, width: u64) {
+    loop {
+        let world = started();
+        if !world.machine.attend(world.schedule.current(), address as u64, width) {
+            return;
+        }
+        await_turn();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Machines as files (TOML).
 
 use crate::directory::Hops;
+use crate::system_parts::{ReplicationPart, SchedulerPart};
 use crate::{MAX_NODES, MAX_PROCESSORS};
 use gondwana_rset::{MemoryPolicy, Registry};
 use gondwana_topology::{Bytes, DescriptionError, Machine};
@@ -36,6 +37,9 @@ pub struct Description {
     pub far_cache: Option<FarCachePart>,
     /// Migration and replication of pages, if the operating system does so.
     pub replication: Option<ReplicationPart>,
+    /// How threads get processors, if not as [`SchedulerPart::default`] says.
+    #[serde(default)]
+    pub scheduler: SchedulerPart,
 }
 
 /// A processor. It works in order and waits for each miss.
@@ -176,50 +180,6 @@ pub struct FarCachePart {
     pub occupancy: u64,
 }
 
-/// Migration of pages and coherent memory replication (CMR), as in WildFire.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReplicationPart {
-    /// From one look of the daemon at the counters, with what follows from it, to the next; 0 is as good as no
-    /// replication.
-    pub period: u64,
-    /// Excess misses of a node to a page between two looks, from which on the daemon does something about the page.
-    pub threshold: u64,
-    /// Counters of each node; one for each page if not given.
-    pub counters: Option<u64>,
-    /// How often a page moves before it is replicated.
-    #[serde(default = "usual_migrations")]
-    pub migrations: u64,
-    /// Whether pages are replicated at all.
-    #[serde(default = "usual_replicate")]
-    pub replicate: bool,
-    /// The most pages that move or are replicated after one look.
-    #[serde(default = "usual_pages")]
-    pub pages: u64,
-    /// Memory of each node, for the pages that it is home of and replicas; without an end if not given.
-    pub memory: Option<Bytes>,
-    /// The processor's time for a look.
-    pub look: u64,
-    /// The processor's time for each page that moves, is replicated or given up, beside that of flushing and copying.
-    pub page: u64,
-    /// The translation of a local address to a global one, in a request for a block of a replica.
-    pub lpa2ga: u64,
-    /// The translation of a global address to a local one, in a demand to a node with a replica.
-    pub ga2lpa: u64,
-}
-
-fn usual_migrations() -> u64 {
-    1
-}
-
-fn usual_replicate() -> bool {
-    true
-}
-
-fn usual_pages() -> u64 {
-    64
-}
-
 /// How nodes are linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -252,9 +212,13 @@ pub struct NetworkPart {
 }
 
 /// What is wrong with which field.
-type Wrong = (&'static [&'static str], String);
+pub(crate) type Wrong = (&'static [&'static str], String);
 
-fn require(ok: bool, field: &'static [&'static str], message: impl FnOnce() -> String) -> Result<(), Wrong> {
+pub(crate) fn require(
+    ok: bool,
+    field: &'static [&'static str],
+    message: impl FnOnce() -> String,
+) -> Result<(), Wrong> {
     if ok { Ok(()) } else { Err((field, message())) }
 }
 
@@ -298,9 +262,6 @@ impl Description {
                 self.nodes, self.processors
             )
         })?;
-        let range = |value: u64, most: u64, field| {
-            require((1..=most).contains(&value), field, || format!("{value}: from 1 to {most} is possible"))
-        };
         range(self.processor.mhz, 100_000, &["processor", "mhz"])?;
         range(self.processor.cycles_per_access, 1000, &["processor", "cycles_per_access"])?;
         check_page(self.memory.page_size, &["memory", "page_size"])?;
@@ -319,8 +280,9 @@ impl Description {
             check_far_cache(far, self.l2.line, self.memory.page_size.0)?;
         }
         if let Some(replication) = &self.replication {
-            check_replication(replication, self.memory.page_size.0)?;
+            replication.check(self.memory.page_size.0)?;
         }
+        self.scheduler.check()?;
         range(self.memory.banks, 1024, &["memory", "banks"])?;
         time(self.bus.latency, &["bus", "latency"])?;
         time(self.bus.occupancy, &["bus", "occupancy"])?;
@@ -451,28 +413,10 @@ fn check_far_cache(far: &FarCachePart, least: u64, most: u64) -> Result<(), Wron
     time(far.occupancy, &["far_cache", "occupancy"])
 }
 
-fn check_replication(part: &ReplicationPart, page: u64) -> Result<(), Wrong> {
-    const SECOND: u64 = 1_000_000_000;
-    require(part.period <= 100 * SECOND, &["replication", "period"], || {
-        format!("{} ns: a period is at most 100 s", part.period)
-    })?;
-    require(part.threshold >= 1, &["replication", "threshold"], || {
-        "0: a page without excess misses gives no reason for anything; 1 is the least".to_owned()
-    })?;
-    require(part.counters != Some(0), &["replication", "counters"], || {
-        "0 counters: a node has one at least; without this field it has one for each page".to_owned()
-    })?;
-    require(part.pages >= 1, &["replication", "pages"], || "0: the daemon would do nothing".to_owned())?;
-    let memory = part.memory.map_or(page, |memory| memory.0);
-    require(memory >= page, &["replication", "memory"], || {
-        format!("{memory} bytes: a node has memory for one page at least, {page}")
-    })?;
-    time(part.look, &["replication", "look"])?;
-    time(part.page, &["replication", "page"])?;
-    time(part.lpa2ga, &["replication", "lpa2ga"])?;
-    time(part.ga2lpa, &["replication", "ga2lpa"])
+pub(crate) fn range(value: u64, most: u64, field: &'static [&'static str]) -> Result<(), Wrong> {
+    require((1..=most).contains(&value), field, || format!("{value}: from 1 to {most} is possible"))
 }
 
-fn time(value: u64, field: &'static [&'static str]) -> Result<(), Wrong> {
+pub(crate) fn time(value: u64, field: &'static [&'static str]) -> Result<(), Wrong> {
     require(value <= 1_000_000, field, || format!("{value} ns: a time is at most 1000000 ns"))
 }

@@ -17,6 +17,7 @@ mod colour;
 mod counters;
 mod description;
 pub mod directory;
+mod dispatch;
 mod far;
 mod invariants;
 mod l1;
@@ -31,6 +32,7 @@ mod schedule;
 mod sharing;
 pub mod shipped;
 mod statistics;
+mod system_parts;
 mod tlb;
 mod transaction;
 mod watch;
@@ -38,13 +40,14 @@ mod watch;
 pub use counters::{Cause, Counters, Supply};
 pub use description::{
     BusPart, CachePart, Colouring, ControllerPart, Description, FarCachePart, MemoryPart, NetworkPart,
-    ProcessorPart, ReplicationPart, TlbPart, Topology,
+    ProcessorPart, TlbPart, Topology,
 };
 pub use machine::{Kind, Machine};
 pub use network::Network;
 pub use port::Port;
-pub use schedule::{Next, Schedule, ThreadId};
+pub use schedule::{Next, Schedule, Scheduling, ThreadId};
 pub use statistics::{LinkStatistics, NodeReplication, NodeStatistics, Statistics, Use};
+pub use system_parts::{ReplicationPart, SchedulerPart, SchedulerPolicy};
 pub use watch::{AtHome, WrittenWords};
 
 /// Simulated time in picoseconds since the start of the program.

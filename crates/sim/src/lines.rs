@@ -32,7 +32,6 @@ pub(crate) struct Line {
 /// A page that some processor has touched.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
-    number: u64,
     pub home: Node,
     /// How the physical numbers of its lines differ from the virtual ones in the second caches (exclusive or).
     pub colour: u64,
@@ -43,7 +42,9 @@ pub(crate) struct Page {
 #[derive(Clone, Debug)]
 pub(crate) struct Lines {
     index: HashMap<u64, u32, BuildHasherDefault<Mix>>,
+    /// Each miss looks at pages several times, so they have 32 bytes, and their numbers are apart.
     pages: Vec<Page>,
+    numbers: Vec<u64>,
     /// Binary logarithm of the lines in a page.
     shift: u32,
     /// One less than the lines in a block, the unit of the directory.
@@ -96,6 +97,7 @@ impl Lines {
         Self {
             index: HashMap::default(),
             pages: Vec::new(),
+            numbers: Vec::new(),
             shift: lines_per_page.trailing_zeros(),
             others: u32::try_from(lines_per_block - 1).expect("blocks are checked"),
             colours,
@@ -126,7 +128,8 @@ impl Lines {
                 let lines = vec![fresh; 1 << self.shift].into_boxed_slice();
                 let page = u32::try_from(self.pages.len()).expect("no program has so many pages");
                 let colour = self.colours.next(number, home) << self.shift;
-                self.pages.push(Page { number, home, colour, lines });
+                self.pages.push(Page { home, colour, lines });
+                self.numbers.push(number);
                 self.index.insert(number, page);
                 page
             }
@@ -183,7 +186,7 @@ impl Lines {
 
     /// The number of a line's block within its page.
     pub(crate) fn block_index(&self, place: Place) -> usize {
-        (place.line / (self.others + 1)) as usize
+        (place.line >> self.others.count_ones()) as usize
     }
 
     /// The first line of each block of a page.
@@ -197,7 +200,7 @@ impl Lines {
 
     /// The first line of a page.
     pub(crate) fn page_start(&self, page: u32) -> u64 {
-        self.pages[page as usize].number << self.shift
+        self.numbers[page as usize] << self.shift
     }
 
     /// Bytes of a page whose lines have `1 << line_shift`.
@@ -214,7 +217,7 @@ impl Lines {
     pub(crate) fn move_page(&mut self, page: u32, home: Node) {
         let moved = &mut self.pages[page as usize];
         moved.home = home;
-        moved.colour = self.colours.next(moved.number, home) << self.shift;
+        moved.colour = self.colours.next(self.numbers[page as usize], home) << self.shift;
         for line in &mut moved.lines {
             debug_assert_eq!((line.holders, line.owner), (0, NOBODY));
             line.entry = Entry::of_home(home);

@@ -4,6 +4,7 @@ use crate::counters::Counters;
 use crate::far::FarCache;
 use crate::machine::Machine;
 use crate::network::Network;
+use crate::schedule::Scheduling;
 use crate::{Description, Time};
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +50,7 @@ pub struct NodeStatistics {
     /// Pages in its memory that it is the home of.
     pub pages: u64,
     /// What migration and replication of pages came to; left out in files if they did nothing.
-    #[serde(default, skip_serializing_if = "NodeReplication::is_nothing")]
+    #[serde(default, skip_serializing_if = "is_nothing")]
     pub replication: NodeReplication,
 }
 
@@ -70,12 +71,6 @@ pub struct NodeReplication {
     pub excess: u64,
 }
 
-impl NodeReplication {
-    fn is_nothing(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// Of a whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistics {
@@ -93,6 +88,13 @@ pub struct Statistics {
     pub nodes: Vec<NodeStatistics>,
     /// The network's links, if they were used.
     pub links: Vec<LinkStatistics>,
+    /// What the scheduler has done, which the machine does not know; left out in files if that is nothing.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub scheduling: Scheduling,
+}
+
+fn is_nothing<T: Default + PartialEq>(counts: &T) -> bool {
+    *counts == T::default()
 }
 
 impl Statistics {
@@ -152,6 +154,7 @@ impl Machine {
             counters: all,
             nodes,
             links: self.network.as_ref().map(Network::links).unwrap_or_default(),
+            scheduling: Scheduling::default(),
         }
     }
 }

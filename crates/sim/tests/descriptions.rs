@@ -173,6 +173,25 @@ fn an_error_in_replication_names_line_and_field() {
 }
 
 #[test]
+fn an_error_in_the_scheduler_names_line_and_field() {
+    let machine = shipped::find("wildfire-2x8").unwrap();
+    let lines = machine.lines().count();
+    for (field, message) in [
+        (
+            "policy = \"fair\"",
+            "policy: unknown variant `fair`, expected one of `bound`, `float`, `affinity`, `hierarchical`, `static`, `dynamic`",
+        ),
+        ("slice = 0", "slice: 0: from 1 to 10000000000 is possible"),
+        ("switch = 2000000", "switch: 2000000 ns: a time is at most 1000000 ns"),
+        ("imbalance = 0", "imbalance: 0: from 1 to 1000000 is possible"),
+        ("period = 0", "period: 0: from 1 to 100000000000 is possible"),
+    ] {
+        let error = Description::parse(&format!("{machine}[scheduler]\n{field}\n")).unwrap_err().to_string();
+        assert_eq!(error, format!("line {}: scheduler.{message}", lines + 2));
+    }
+}
+
+#[test]
 fn missing_parts_and_unknown_fields_are_named() {
     let text = shipped::find("wildfire-2x8").unwrap();
     let without = &text[..text.find("[controller]").unwrap()];

@@ -1,7 +1,7 @@
 //! The statistics as a table.
 
 use gondwana_console::columns::{Side, columns, grouped};
-use gondwana_sim::{Counters, NodeReplication, NodeStatistics, Statistics, Time};
+use gondwana_sim::{Counters, NodeReplication, NodeStatistics, Scheduling, Statistics, Time};
 
 /// Most nodes that get columns of their own.
 const MOST: usize = 8;
@@ -101,6 +101,16 @@ pub(super) fn text(statistics: &Statistics) -> String {
             }
         }
         of_nodes("busiest link in use, %", &|_| String::new(), busy(statistics.busiest_link().busy));
+    }
+    let Scheduling { switches, moved, moved_nodes } = statistics.scheduling;
+    for (name, count) in [
+        ("changes of a processor's thread", switches),
+        ("threads moved within their node", moved),
+        ("threads moved to another node", moved_nodes),
+    ] {
+        if count > 0 {
+            of_nodes(name, &|_| String::new(), grouped(count));
+        }
     }
     let sides: Vec<Side> = [Side::Left].into_iter().chain(vec![Side::Right; nodes.len() + 1]).collect();
     format!(

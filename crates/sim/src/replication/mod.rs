@@ -10,8 +10,8 @@ mod pages;
 mod policy;
 mod system;
 
-use crate::description::ReplicationPart;
 use crate::statistics::NodeReplication;
+use crate::system_parts::ReplicationPart;
 use crate::{NANOSECOND, Time};
 use excess::ExcessCounters;
 use pages::Pages;

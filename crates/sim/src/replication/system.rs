@@ -8,16 +8,18 @@ use crate::machine::Machine;
 use crate::statistics::NodeReplication;
 
 impl Machine {
+    /// True if the operating system may move or replicate pages: [`Machine::attend`] is to be called before accesses.
+    #[inline]
+    #[must_use]
+    pub fn moves_pages(&self) -> bool {
+        self.replication.is_some()
+    }
+
     /// What the operating system does before a processor makes an access for which its caches do not do. True if the
     /// processor's time has passed: others may be before it now, and the access is to be tried again.
     ///
     /// The daemon runs on the processor that comes first when it is due, and processors wait for pages that it works on.
-    #[inline]
     pub fn attend(&mut self, processor: usize, address: u64, width: u64) -> bool {
-        self.replication.is_some() && self.attend_to_pages(processor, address, width)
-    }
-
-    fn attend_to_pages(&mut self, processor: usize, address: u64, width: u64) -> bool {
         let now = self.ports[processor].now();
         let Some(replication) = &self.replication else { return false };
         let until = if now >= replication.next {
@@ -197,6 +199,7 @@ impl Machine {
     }
 
     /// True if a node's replica has the block of a line.
+    #[inline]
     pub(crate) fn has_replica(&self, node: Node, place: Place) -> bool {
         let Some(replication) = &self.replication else { return false };
         replication.pages.is_valid(place.page(), self.lines.block_index(place), node)
@@ -204,15 +207,18 @@ impl Machine {
 
     /// The time for the translation of a local address to a global one if a node asks for a line of a page of which it has
     /// a replica (LPA2GA).
+    #[inline]
     pub(crate) fn to_global(&self, node: Node, place: Place) -> Time {
         self.translation(node, place, |replication| replication.lpa2ga)
     }
 
     /// The same of a global address to a local one, for demands (GA2LPA).
+    #[inline]
     pub(crate) fn to_local(&self, node: Node, place: Place) -> Time {
         self.translation(node, place, |replication| replication.ga2lpa)
     }
 
+    #[inline]
     fn translation(&self, node: Node, place: Place, time: fn(&super::Replication) -> Time) -> Time {
         let replication = self.replication.as_ref();
         let replication = replication.filter(|all| all.pages.is_replica(place.page(), node));
@@ -237,23 +243,23 @@ impl Machine {
     }
 
     /// A node asks for a line that it has not.
+    #[inline]
     pub(crate) fn count_fetch(&mut self, node: Node, place: Place) {
-        let block = self.lines.block_index(place);
+        let Some(replication) = &mut self.replication else { return };
         if self.lines.home(place) == node {
             return;
         }
-        if let Some(replication) = &mut self.replication
-            && replication.pages.fetch(place.page(), block, node)
-        {
+        if replication.pages.fetch(place.page(), self.lines.block_index(place), node) {
             replication.excess[usize::from(node)].add(place.page());
             replication.done[usize::from(node)].excess += 1;
         }
     }
 
     /// The block of a line has come to a node: its replica takes it, if it has one. Nobody waits for that.
+    #[inline]
     pub(crate) fn fill_replica(&mut self, node: Node, line: u64, place: Place, at: Time) -> bool {
-        let block = self.lines.block_index(place);
-        let takes = self.replication.as_mut().is_some_and(|all| all.pages.fill(place.page(), block, node));
+        let Some(replication) = &mut self.replication else { return false };
+        let takes = replication.pages.fill(place.page(), self.lines.block_index(place), node);
         if takes {
             for (line, _) in self.lines.block_lines(line, place) {
                 self.memory(node, line, at);
@@ -263,10 +269,10 @@ impl Machine {
     }
 
     /// A node has to forget the block of a line, which another node writes.
+    #[inline]
     pub(crate) fn forget_replica(&mut self, node: Node, place: Place) {
-        let block = self.lines.block_index(place);
         if let Some(replication) = &mut self.replication {
-            replication.pages.invalidate(place.page(), block, node);
+            replication.pages.invalidate(place.page(), self.lines.block_index(place), node);
         }
     }
 
