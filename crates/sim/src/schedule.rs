@@ -182,6 +182,7 @@ impl Schedule {
     }
 
     /// The current thread goes on later; with `give_way`, after those that wait for its processor.
+    #[inline]
     pub fn leave(&mut self, now: Time, give_way: bool) {
         let processor = &mut self.processors[self.current];
         processor.time = now;
