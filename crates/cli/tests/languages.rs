@@ -12,14 +12,16 @@ fn built(name: &str) -> PathBuf {
     whole().gondwana.with_file_name("examples").join(name)
 }
 
+/// Nodes and fabrics.
+const WAYS: [(&str, &str); 4] = [("2", "shm"), ("3", "tcp"), ("4", "shm"), ("2", "tcp")];
+
 /// Runs a program natively, and in several ways on nodes: it prints the same.
-fn runs_as_natively(program: &str) {
-    let program = built(program);
-    let native = run(&mut Command::new(&program), LIMIT);
+fn runs_as_natively(program: &Path, ways: &[(&str, &str)]) {
+    let native = run(&mut Command::new(program), LIMIT);
     assert!(native.status.is_some_and(|status| status.success()), "{}", native.errors);
-    for (nodes, fabric) in [("2", "shm"), ("3", "tcp"), ("4", "shm"), ("2", "tcp")] {
+    for (nodes, fabric) in ways {
         let mut command = whole().run(&std::env::temp_dir(), &["-n", nodes, "--fabric", fabric, "--"]);
-        let ran = run(command.arg(&program), LIMIT);
+        let ran = run(command.arg(program), LIMIT);
         assert!(
             ran.status == native.status && ran.output == native.output,
             "{nodes} nodes over {fabric}: {:?}\n{}{}",
@@ -32,12 +34,38 @@ fn runs_as_natively(program: &str) {
 
 #[test]
 fn threads_of_rayon_steal_from_each_other() {
-    runs_as_natively("work_stealing");
+    runs_as_natively(&built("work_stealing"), &WAYS);
 }
 
 #[test]
 fn threads_of_parking_lot_wake_each_other() {
-    runs_as_natively("parked_threads");
+    runs_as_natively(&built("parked_threads"), &WAYS);
+}
+
+#[test]
+fn threads_of_crossbeam_steal_and_free_by_epochs() {
+    runs_as_natively(&built("stolen_tasks"), &WAYS);
+}
+
+/// Over TCP a descriptor belongs to one node, and all threads of the runtime wait by the same ones.
+#[test]
+fn tasks_of_tokio_are_done_by_threads_of_all_nodes() {
+    runs_as_natively(&built("asynchronous_tasks"), &[("2", "shm"), ("3", "shm"), ("4", "shm")]);
+}
+
+#[test]
+fn fortran_has_regions_with_integers_of_any_kind() {
+    let folder = Folder::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/regions.f90");
+    for (name, options) in [("regions", &[][..]), ("regions8", &["-fdefault-integer-8"])] {
+        let mut compiler = Command::new("gfortran");
+        compiler.args(["-O2", "-fopenmp", "-o", name]).args(options).arg(&source).current_dir(&*folder);
+        if !compiler.status().is_ok_and(|status| status.success()) {
+            eprintln!("skipped: there is no gfortran here");
+            return;
+        }
+        runs_as_natively(&folder.join(name), &WAYS);
+    }
 }
 
 /// Runs a Python program that needs a module natively and in some ways on nodes: it prints the same.

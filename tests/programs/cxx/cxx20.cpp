@@ -1,5 +1,5 @@
 // What C++20 adds for threads: latches, barriers, semaphores, threads that are asked to stop, waiting for atomic objects,
-// and shared pointers that are atomic.
+// shared pointers that are atomic, and streams that several threads write to.
 #include "../harness.h"
 #include <atomic>
 #include <barrier>
@@ -11,8 +11,10 @@
 #include <mutex>
 #include <queue>
 #include <semaphore>
+#include <sstream>
 #include <stop_token>
 #include <string>
+#include <syncstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -211,6 +213,29 @@ static void resources()
     EXPECT(expected, length);
 }
 
+// Threads write lines in pieces to one stream, which stay whole.
+static void streams()
+{
+    std::ostringstream lines;
+    std::vector<std::jthread> team;
+    for (int self = 0; self < threads; self++)
+        team.emplace_back([&] {
+            for (long i = 0; i < iterations; i++)
+                std::osyncstream(lines) << "0123456789" << i % 10 << "abcdefghij" << '\n';
+        });
+    team.clear();
+    std::istringstream in(lines.str());
+    long whole = 0, sum = 0, expected = 0;
+    for (std::string line; std::getline(in, line);) {
+        whole += line.size() == 21 && line.starts_with("0123456789") && line.ends_with("abcdefghij");
+        sum += line.size() == 21 ? line[10] - '0' : 0;
+    }
+    for (long i = 0; i < iterations; i++)
+        expected += i % 10 * threads;
+    EXPECT(iterations * threads, whole);
+    EXPECT(expected, sum);
+}
+
 int main(int argc, char **argv)
 {
     parse(argc, argv, 4, 40);
@@ -220,5 +245,6 @@ int main(int argc, char **argv)
     semaphores();
     atomics();
     resources();
+    streams();
     return pass();
 }
