@@ -51,6 +51,34 @@ fn programs_that_cannot_run_are_named_with_the_reason() {
     fails(&here, &["-n", "1", "./static"], 126, "statically linked");
 }
 
+/// Its runtime does without the C library, however it is linked. The sections tell, so that no compiler of Go is needed here.
+#[test]
+fn programs_in_go_are_refused() {
+    let here = Installation::new();
+    let section =
+        "__asm__(\".section .go.buildinfo, \\\"a\\\"\\n.byte 1\\n.text\");\nint main(void) { return 0; }\n";
+    fs::write(here.path("go.c"), section).unwrap();
+    for (name, options) in [("dynamic", &[][..]), ("static", &["-static"]), ("stripped", &["-s"])] {
+        here.gcc(&[&["go.c", "-o", name], options].concat());
+        fails(&here, &[&format!("./{name}")], 126, "is a program in Go");
+    }
+}
+
+#[test]
+fn programs_without_any_library_are_refused() {
+    let here = Installation::new();
+    fs::write(here.path("bare.c"), "void _start(void) { __builtin_trap(); }\n").unwrap();
+    here.gcc(&[
+        "bare.c",
+        "-o",
+        "bare",
+        "-pie",
+        "-nostdlib",
+        "-Wl,--dynamic-linker=/lib64/ld-linux-x86-64.so.2",
+    ]);
+    fails(&here, &["./bare"], 126, "linked with no library");
+}
+
 #[test]
 fn another_c_library_is_refused() {
     let here = Installation::new();

@@ -1,9 +1,9 @@
 //! Whether a library can be loaded into a program, told from the program's file.
 
-use crate::headers::Headers;
-use object::elf::{EM_X86_64, ET_DYN, ET_EXEC};
+use crate::headers::{Dependencies, Headers};
+use object::elf::{EM_X86_64, ET_DYN, ET_EXEC, FileHeader64};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, FileKind, Object};
+use object::{Endianness, FileKind, Object, ReadRef};
 
 /// Why no library can be loaded into a program.
 #[derive(Debug)]
@@ -22,6 +22,10 @@ pub enum Unsuitable {
     Static,
     /// It names this loader, which is not the one of the GNU C library.
     OtherLoader(String),
+    /// It has a runtime of the language Go, which calls the kernel without the C library.
+    Go,
+    /// It names a loader, but no library.
+    Bare,
 }
 
 /// Checks the contents of a program's file.
@@ -44,9 +48,32 @@ pub fn check_program(image: &[u8]) -> Result<(), Unsuitable> {
         return Err(Unsuitable::NoProgram);
     }
     let interpreter = segments.iter().find_map(|segment| segment.interpreter(endian, image).ok().flatten());
+    // First, since linking such a program in another way is of no use.
+    if has_go_runtime(image) {
+        return Err(Unsuitable::Go);
+    }
     match interpreter {
         None => Err(Unsuitable::Static),
-        Some(path) if path.ends_with(b"/ld-linux-x86-64.so.2") => Ok(()),
+        Some(path) if path.ends_with(b"/ld-linux-x86-64.so.2") => {
+            let dependencies = Dependencies::of(image);
+            let is_bare = dependencies.is_none_or(|Dependencies { needed, .. }| needed.is_empty());
+            if is_bare { Err(Unsuitable::Bare) } else { Ok(()) }
+        }
         Some(path) => Err(Unsuitable::OtherLoader(String::from_utf8_lossy(path).into_owned())),
     }
+}
+
+/// True if a file has a runtime of the language Go. That maps memory, and sleeps and wakes threads, by system calls of its own, which
+/// no library can stand in front of: what it maps would not be shared.
+#[must_use]
+pub fn has_go_runtime<'data>(file: impl ReadRef<'data>) -> bool {
+    // The linker of Go writes the first one since version 1.13; the note is left out on demand.
+    let of_go = |name: &[u8]| name == b".go.buildinfo" || name == b".note.go.buildid";
+    let look = || {
+        let header = FileHeader64::<Endianness>::parse(file).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, file).ok()?;
+        Some(sections.iter().any(|section| sections.section_name(endian, section).is_ok_and(of_go)))
+    };
+    look().unwrap_or(false)
 }

@@ -102,5 +102,13 @@ pub fn loadable(shown: &str, image: &[u8]) -> Result<(), Failure> {
         Err(Unsuitable::OtherLoader(interpreter)) => {
             format!("is linked against another C library ({interpreter}): only glibc programs can run")
         }
+        Err(Unsuitable::Bare) => {
+            "is linked with no library, not even with the C library, whose functions a run on nodes needs".to_owned()
+        }
+        Err(Unsuitable::Go) => {
+            "is a program in Go, whose runtime maps memory and wakes threads without the C library: nodes cannot share it; \
+             run it without gondwana"
+                .to_owned()
+        }
     })
 }
