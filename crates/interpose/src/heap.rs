@@ -3,14 +3,49 @@
 use crate::MALLOC_ALIGNMENT;
 use libc::c_void;
 use std::alloc::{GlobalAlloc, Layout};
+use std::ffi::CStr;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-unsafe extern "C" {
-    fn __libc_malloc(size: usize) -> *mut c_void;
-    fn __libc_calloc(count: usize, size: usize) -> *mut c_void;
-    fn __libc_realloc(block: *mut c_void, size: usize) -> *mut c_void;
-    fn __libc_free(block: *mut c_void);
-    fn __libc_memalign(alignment: usize, size: usize) -> *mut c_void;
+/// A function of the C library's allocator, looked up in the C library itself when it is first needed: allocators of programs
+/// (mimalloc, tcmalloc, tbbmalloc) define these names, too, and the loader prefers theirs.
+struct OwnFunction {
+    /// 0 if it was not looked up yet.
+    address: AtomicUsize,
+    name: &'static CStr,
+}
+
+impl OwnFunction {
+    const fn new(name: &'static CStr) -> Self {
+        Self { address: AtomicUsize::new(0), name }
+    }
+
+    #[inline]
+    fn address(&self) -> usize {
+        match self.address.load(Ordering::Relaxed) {
+            0 => self.find(),
+            address => address,
+        }
+    }
+
+    /// Allocates nothing.
+    #[cold]
+    fn find(&self) -> usize {
+        // A function that no other library defines.
+        let here = libc::gnu_get_libc_version as *const () as usize;
+        // SAFETY: the C library is never unloaded.
+        let found = unsafe { gondwana_elf::loaded::at(here) }.and_then(|library| library.function(self.name));
+        let Some(address) = found else {
+            let text = c"gondwana: the C library has no allocator of the usual names\n";
+            // SAFETY: the text is as long as that; nothing else is asked. What composes a line would allocate.
+            unsafe {
+                gondwana_sys::syscall!(libc::SYS_write, 2, text.as_ptr(), text.count_bytes());
+                libc::abort()
+            }
+        };
+        self.address.store(address, Ordering::Relaxed);
+        address
+    }
 }
 
 /// Code around calls of the C library that may take a lock.
@@ -50,25 +85,32 @@ impl<G> Default for CLibraryHeap<G> {
 
 /// Defines the functions of the C library's allocator.
 macro_rules! guarded {
-    ($($name:ident = $function:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
+    ($($name:ident = $function:literal($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
         /// The C library's function of this name.
         ///
         /// # Safety
         /// As for the C library's.
         pub unsafe fn $name($($argument: $type),*) $(-> $result)? {
-            // SAFETY: as the caller promises.
-            G::during(|| unsafe { $function($($argument),*) })
+            static FUNCTION: OwnFunction = OwnFunction::new($function);
+            G::during(|| {
+                // SAFETY: the C library's function has this signature, and the rest is as the caller promises.
+                unsafe {
+                    let function: unsafe extern "C" fn($($type),*) $(-> $result)? =
+                        std::mem::transmute(FUNCTION.address());
+                    function($($argument),*)
+                }
+            })
         }
     )*};
 }
 
 impl<G: CallGuard> CLibraryHeap<G> {
     guarded! {
-        malloc = __libc_malloc(size: usize) -> *mut c_void;
-        calloc = __libc_calloc(count: usize, size: usize) -> *mut c_void;
-        realloc = __libc_realloc(block: *mut c_void, size: usize) -> *mut c_void;
-        free = __libc_free(block: *mut c_void);
-        memalign = __libc_memalign(alignment: usize, size: usize) -> *mut c_void;
+        malloc = c"__libc_malloc"(size: usize) -> *mut c_void;
+        calloc = c"__libc_calloc"(count: usize, size: usize) -> *mut c_void;
+        realloc = c"__libc_realloc"(block: *mut c_void, size: usize) -> *mut c_void;
+        free = c"__libc_free"(block: *mut c_void);
+        memalign = c"__libc_memalign"(alignment: usize, size: usize) -> *mut c_void;
     }
 }
 

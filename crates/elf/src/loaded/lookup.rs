@@ -1,6 +1,8 @@
 //! Which object holds an address.
 
-use libc::{c_char, c_int, c_void};
+use super::{Dynamic, tag};
+use gondwana_page::to_usize;
+use libc::{Elf64_Sym, c_char, c_int, c_void};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -21,6 +23,7 @@ struct Description {
 struct LinkMap {
     base: usize,
     name: *const c_char,
+    dynamic: *const Dynamic,
 }
 
 unsafe extern "C" {
@@ -43,6 +46,54 @@ impl FoundObject {
     #[must_use]
     pub fn handle(&self) -> *mut c_void {
         self.map.cast_mut().cast()
+    }
+
+    /// The address of a function that this object itself defines, whatever other objects define. Takes no lock and allocates nothing.
+    #[must_use]
+    pub fn function(&self, name: &CStr) -> Option<usize> {
+        let hash = self.value(tag::GNU_HASH)? as *const u32;
+        let (symbols, texts) = (self.value(tag::SYMTAB)? as *const Elf64_Sym, self.value(tag::STRTAB)?);
+        let wanted = name
+            .to_bytes()
+            .iter()
+            .fold(5381_u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
+        // SAFETY: the loader has mapped the tables. That of hashes is four numbers (buckets, the first symbol in it, words of the
+        // filter, a shift), the filter, the first symbol of each bucket, and the hash of each symbol, odd for the last of a bucket.
+        unsafe {
+            let number = |at: usize| *hash.add(at);
+            let (buckets, first, filter) = (number(0), number(1), number(2) as usize);
+            let bucket = 4 + 2 * filter + (wanted % buckets) as usize;
+            let chain = 4 + 2 * filter + buckets as usize;
+            let mut symbol = number(bucket);
+            while symbol >= first {
+                let found = number(chain + (symbol - first) as usize);
+                let entry = &*symbols.add(symbol as usize);
+                let is_same = || CStr::from_ptr((texts + entry.st_name as usize) as *const c_char) == name;
+                if found | 1 == wanted | 1 && is_same() {
+                    return Some(self.base + to_usize(entry.st_value));
+                }
+                if found & 1 == 1 {
+                    break;
+                }
+                symbol += 1;
+            }
+        }
+        None
+    }
+
+    /// The value of an entry of the dynamic section that is an address.
+    fn value(&self, tag: i64) -> Option<usize> {
+        // SAFETY: the loader has mapped the section, which ends with an entry of tag 0, and made its addresses absolute.
+        unsafe {
+            let mut entry = (*self.map).dynamic;
+            while (*entry).tag != 0 {
+                if (*entry).tag == tag {
+                    return Some(to_usize((*entry).value));
+                }
+                entry = entry.add(1);
+            }
+        }
+        None
     }
 
     /// From now on the loader says that the object was loaded from here.
@@ -92,5 +143,20 @@ mod tests {
         assert!(own.unwrap().path.as_os_str().is_empty());
         // SAFETY: there is no object.
         assert!(unsafe { at(16) }.is_none());
+    }
+
+    #[test]
+    fn functions_of_the_c_library_are_where_the_loader_finds_them() {
+        // SAFETY: the C library is never unloaded.
+        let library = unsafe { at(libc::getpid as *const () as usize) }.unwrap();
+        for name in [c"getpid", c"qsort", c"strerror", c"__libc_malloc", c"pthread_create"] {
+            // SAFETY: the names are C strings, and the library is loaded.
+            let expected = unsafe {
+                let handle = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_NOW);
+                libc::dlsym(handle, name.as_ptr()) as usize
+            };
+            assert_eq!(library.function(name), Some(expected), "{name:?}");
+        }
+        assert_eq!(library.function(c"no_such_function"), None);
     }
 }

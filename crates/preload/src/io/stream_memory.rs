@@ -4,11 +4,12 @@
 //! allocates streams in its own range of addresses. The ranges of other nodes are zeroed memory: inlined code such as
 //! `getc_unlocked` finds empty buffers there, and then calls an interposed function.
 
+use crate::map::kernel;
 use crate::private_stack::uninterrupted;
 use gondwana_interpose::NextFunction;
 use gondwana_locks::lock;
 use gondwana_node::Node;
-use libc::{c_int, c_void, off_t};
+use libc::c_void;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
@@ -46,10 +47,10 @@ static BLOCKS: Mutex<Blocks> = Mutex::new(Blocks { fresh: 0, end: 0, free: [0; S
 /// Maps the ranges of all nodes: its own for streams, those of others for the marks of their streams.
 pub(crate) fn begin(node: usize, nodes: usize) {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
-    let map = crate::real!(mmap: fn(*mut c_void, usize, c_int, c_int, c_int, off_t) -> *mut c_void);
     // SAFETY: maps fresh memory where nothing is.
-    let ranges =
-        unsafe { map(BASE as *mut c_void, nodes << SHIFT, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    let ranges = unsafe {
+        kernel::mmap(BASE as *mut c_void, nodes << SHIFT, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+    };
     if ranges as usize != BASE {
         crate::report::fatal("the memory for streams cannot be had; allow more address space (ulimit -v)");
     }

@@ -3,7 +3,8 @@
 //! The loader asks the kernel for free addresses, and the kernel gives the highest sufficient gap. So all gaps above
 //! the wanted address are occupied during the load.
 
-use libc::{c_int, c_void, off_t, size_t};
+use crate::map::kernel;
+use libc::c_void;
 use std::fs;
 use std::ops::Range;
 
@@ -45,7 +46,7 @@ impl Filler {
                 found = true;
                 // SAFETY: the kernel does not touch what is mapped there already.
                 let address = unsafe {
-                    crate::real!(mmap: fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void)(
+                    kernel::mmap(
                         gap.start as *mut c_void,
                         gap.len(),
                         libc::PROT_NONE,
@@ -72,9 +73,7 @@ impl Drop for Filler {
     fn drop(&mut self) {
         for gap in &self.0 {
             // SAFETY: nobody uses what this value has mapped.
-            unsafe {
-                crate::real!(munmap: fn(*mut c_void, size_t) -> c_int)(gap.start as *mut c_void, gap.len())
-            };
+            unsafe { kernel::munmap(gap.start as *mut c_void, gap.len()) };
         }
     }
 }

@@ -94,9 +94,8 @@ unsafe extern "C" fn remap(
             .unwrap_or_else(failed);
     }
     let Some(node) = Node::current().filter(|node| node.is_shared(old as usize)) else {
-        let real = crate::real!(mremap: fn(*mut c_void, size_t, size_t, c_int, *mut c_void) -> *mut c_void);
         // SAFETY: forwards the caller's arguments; an address that is not asked for is not looked at.
-        return unsafe { real(old, old_length, new_length, flags, new) };
+        return unsafe { super::kernel::mremap(old, old_length, new_length, flags, new) };
     };
     // SAFETY: the exported function passes the place of its return address.
     let caller = unsafe { Caller::at(slot) };

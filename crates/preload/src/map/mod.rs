@@ -11,6 +11,7 @@ use std::arch::naked_asm;
 mod change;
 mod files;
 mod forbidden;
+pub(crate) mod kernel;
 mod pages;
 mod protection;
 mod segments;
@@ -18,11 +19,8 @@ mod segments;
 pub(crate) use files::{change_file_here, map_everywhere};
 pub(crate) use protection::{allow_here, forbid_here, is_beyond_file, protect_here};
 
-type Mmap = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
-
 #[allow(clippy::too_many_arguments, reason = "those of mmap")]
 fn map(
-    real: Mmap,
     address: *mut c_void,
     length: size_t,
     protection: c_int,
@@ -96,7 +94,7 @@ fn map(
         return libc::MAP_FAILED;
     }
     // SAFETY: forwards the caller's arguments.
-    unsafe { real(address, length, protection, flags, fd, offset) }
+    unsafe { kernel::mmap(address, length, protection, flags, fd, offset) }
 }
 
 /// What a function that makes a mapping gives if it cannot.
@@ -140,7 +138,7 @@ fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t, call
 }
 
 macro_rules! mapping {
-    ($($name:ident => $with_caller:ident;)*) => {$(
+    ($($name:ident)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(naked)]
@@ -156,31 +154,26 @@ macro_rules! mapping {
                 ".cfi_adjust_cfa_offset -8",
                 "ret",
                 ".cfi_endproc",
-                sym $with_caller,
+                sym map_for,
             )
-        }
-
-        unsafe extern "C" fn $with_caller(
-            address: *mut c_void,
-            length: size_t,
-            protection: c_int,
-            flags: c_int,
-            fd: c_int,
-            offset: off_t,
-            slot: *const usize,
-        ) -> *mut c_void {
-            let real =
-                crate::real!($name: fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void);
-            // SAFETY: the exported function passes the place of its return address, and waits.
-            let caller = unsafe { Caller::at(slot) };
-            map(real, address, length, protection, flags, fd, offset, caller)
         }
     )*};
 }
 
-mapping! {
-    mmap => map_for;
-    mmap64 => map64_for;
+mapping! { mmap mmap64 }
+
+unsafe extern "C" fn map_for(
+    address: *mut c_void,
+    length: size_t,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+    slot: *const usize,
+) -> *mut c_void {
+    // SAFETY: the exported functions pass the place of their return address, and wait.
+    let caller = unsafe { Caller::at(slot) };
+    map(address, length, protection, flags, fd, offset, caller)
 }
 
 /// # Safety
@@ -205,7 +198,7 @@ pub(crate) unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> 
         return result(files::unmap(node, address as usize, length));
     }
     // SAFETY: forwards the caller's arguments.
-    unsafe { crate::real!(munmap: fn(*mut c_void, size_t) -> c_int)(address, length) }
+    unsafe { kernel::munmap(address, length) }
 }
 
 /// # Safety

@@ -1,0 +1,39 @@
+//! Mappings as the kernel makes them. The next functions of these names need not be the C library's: tcmalloc has some, which use
+//! memory of its own.
+
+use gondwana_sys::syscall;
+use libc::{c_int, c_void, off_t, size_t};
+
+/// # Safety
+/// As the system call.
+pub(crate) unsafe fn mmap(
+    address: *mut c_void,
+    length: size_t,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    unsafe { syscall!(libc::SYS_mmap, address, length, protection, flags, fd, offset) as *mut c_void }
+}
+
+/// # Safety
+/// As the system call.
+pub(crate) unsafe fn munmap(address: *mut c_void, length: size_t) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { syscall!(libc::SYS_munmap, address, length) as c_int }
+}
+
+/// # Safety
+/// As the system call.
+pub(crate) unsafe fn mremap(
+    old: *mut c_void,
+    old_length: size_t,
+    new_length: size_t,
+    flags: c_int,
+    new: *mut c_void,
+) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    unsafe { syscall!(libc::SYS_mremap, old, old_length, new_length, flags, new) as *mut c_void }
+}
