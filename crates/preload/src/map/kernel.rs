@@ -22,7 +22,8 @@ pub(crate) unsafe fn mmap(
 /// As the system call.
 pub(crate) unsafe fn munmap(address: *mut c_void, length: size_t) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { syscall!(libc::SYS_munmap, address, length) as c_int }
+    let result = unsafe { syscall!(libc::SYS_munmap, address, length) };
+    if result == 0 { 0 } else { -1 }
 }
 
 /// # Safety
