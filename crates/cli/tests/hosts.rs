@@ -52,8 +52,8 @@ fn a_program_that_a_host_does_not_have_is_named() {
 fn a_program_that_differs_between_hosts_is_refused() {
     let here = Installation::new();
     here.program("program", &[]);
-    // Appending leaves the program able to run.
-    let launcher = "sh -c 'test {host} = b && echo x >> program; exec {command}'";
+    // A longer file can still run; what runs already cannot be written to.
+    let launcher = "sh -c 'test {host} = b && cp program longer && echo x >> longer && mv longer program; exec {command}'";
     fails(&here, &["--launcher", launcher], &["./program"], "is not the same file as here");
 }
 

@@ -22,7 +22,9 @@ pub fn print(text: &str) -> Result<ExitCode, Failure> {
 
 /// Prints a message for the user, which may contain untrusted text, on standard error. Errors of writing are ignored.
 pub fn tell(sentence: &str) {
-    let _ = writeln!(io::stderr(), "gondwana: {}", clean::text(sentence));
+    // In one piece: the program may be writing there, too.
+    let line = format!("gondwana: {}\n", clean::text(sentence));
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// A result as JSON.
