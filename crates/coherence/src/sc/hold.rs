@@ -25,6 +25,9 @@ const SHARE: u32 = 8;
 /// The longest slice.
 const LONGEST: Duration = Duration::from_millis(100);
 
+/// Each page that comes back without a wait counts as a quarter of one, but no more of a run than these: a run is one message.
+const MOST_COUNTED: u32 = 16;
+
 /// A page that comes back within this time after it was lost is one that nodes fight for.
 const SOON: Duration = Duration::from_millis(500);
 
@@ -151,15 +154,15 @@ impl Holds {
 
     /// Pages come together; `awaited`: a thread has waited for one of them.
     pub(super) fn came_along(&mut self, first: Page, count: u32, awaited: bool, now: Duration) {
-        let mut back = false;
+        let mut back = 0;
         for page in span(first, count) {
             if self.slice_end() > now && self.was_lost_lately(page, now) {
                 self.count(page);
-                back = true;
+                back += 1;
             }
         }
-        if back && !awaited {
-            self.waited += self.usual / 4;
+        if !awaited {
+            self.waited += self.usual / 4 * back.min(MOST_COUNTED);
         }
     }
 
