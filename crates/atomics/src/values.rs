@@ -92,7 +92,7 @@ impl<'a, 'b> Values<'a, 'b> {
     pub(crate) fn are_carried(&mut self, entry: usize) -> bool {
         let members = self.members;
         members.iter().any(|&index| {
-            let used = self.used(&self.flow.instructions[index]);
+            let used = self.used(index);
             used.into_iter().any(|location| self.comes_round(index, location, entry))
         })
     }
@@ -117,7 +117,8 @@ impl<'a, 'b> Values<'a, 'b> {
     }
 
     /// What an instruction uses: registers, flags and places on the stack.
-    fn used(&self, instruction: &Instruction) -> Vec<Location> {
+    fn used(&self, index: usize) -> Vec<Location> {
+        let instruction = &self.flow.instructions[index];
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(instruction);
         let is_own = |register: &Register| {
@@ -134,9 +135,7 @@ impl<'a, 'b> Values<'a, 'b> {
         if instruction.rflags_read() != 0 {
             used.push(Location::Flags);
         }
-        let is_read = (0..instruction.op_count())
-            .any(|operand| instruction.op_kind(operand) == OpKind::Memory && reads(info.op_access(operand)));
-        if is_read && is_on_stack(self.flow, instruction) {
+        if self.flow.usage(index).reads_memory && is_on_stack(self.flow, instruction) {
             used.push(Location::Slot(instruction.memory_base(), instruction.memory_displacement64()));
         }
         used
@@ -269,18 +268,13 @@ impl<'a, 'b> Values<'a, 'b> {
 
     /// What everything depends on that an instruction reads.
     fn inputs(&mut self, index: usize, instruction: &Instruction) -> Value {
-        let mut factory = InstructionInfoFactory::new();
-        let info = factory.info(instruction);
-        let is_memory = |operand: &u32| instruction.op_kind(*operand) == OpKind::Memory;
-        let memory = (0..instruction.op_count()).find(is_memory);
-        let read = memory.is_some_and(|operand| reads(info.op_access(operand)));
         let mut value = Value::default();
-        for location in self.used(instruction) {
+        for location in self.used(index) {
             if !matches!(location, Location::Slot(..)) {
                 value.and(&self.before(index, location));
             }
         }
-        if !read || instruction.mnemonic() == Mnemonic::Lea {
+        if !self.flow.usage(index).reads_memory || instruction.mnemonic() == Mnemonic::Lea {
             return value;
         }
         if let Some(place) = self.functions.shared_place(self.flow, instruction) {

@@ -1,51 +1,22 @@
 //! The allocator of the library itself: the C library's own functions, never the ones that the library stands in front of.
 
-use crate::MALLOC_ALIGNMENT;
+use crate::{MALLOC_ALIGNMENT, NextFunction};
 use libc::c_void;
 use std::alloc::{GlobalAlloc, Layout};
-use std::ffi::CStr;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A function of the C library's allocator, looked up in the C library itself when it is first needed: allocators of programs
-/// (mimalloc, tcmalloc, tbbmalloc) define these names, too, and the loader prefers theirs.
-struct OwnFunction {
-    /// 0 if it was not looked up yet.
-    address: AtomicUsize,
-    name: &'static CStr,
-}
-
-impl OwnFunction {
-    const fn new(name: &'static CStr) -> Self {
-        Self { address: AtomicUsize::new(0), name }
-    }
-
-    #[inline]
-    fn address(&self) -> usize {
-        match self.address.load(Ordering::Relaxed) {
-            0 => self.find(),
-            address => address,
+/// The address of a function of the C library's allocator: allocators of programs (mimalloc, tcmalloc, tbbmalloc) define these names,
+/// too, and the loader prefers theirs. Allocates nothing.
+#[inline]
+fn address(function: &NextFunction) -> usize {
+    function.known().or_else(|| function.find_in_c_library()).unwrap_or_else(|| {
+        let text = c"gondwana: the C library has no allocator of the usual names\n";
+        // SAFETY: the text is as long as that; nothing else is asked. What composes a line would allocate.
+        unsafe {
+            gondwana_sys::syscall!(libc::SYS_write, 2, text.as_ptr(), text.count_bytes());
+            libc::abort()
         }
-    }
-
-    /// Allocates nothing.
-    #[cold]
-    fn find(&self) -> usize {
-        // A function that no other library defines.
-        let here = libc::gnu_get_libc_version as *const () as usize;
-        // SAFETY: the C library is never unloaded.
-        let found = unsafe { gondwana_elf::loaded::at(here) }.and_then(|library| library.function(self.name));
-        let Some(address) = found else {
-            let text = c"gondwana: the C library has no allocator of the usual names\n";
-            // SAFETY: the text is as long as that; nothing else is asked. What composes a line would allocate.
-            unsafe {
-                gondwana_sys::syscall!(libc::SYS_write, 2, text.as_ptr(), text.count_bytes());
-                libc::abort()
-            }
-        };
-        self.address.store(address, Ordering::Relaxed);
-        address
-    }
+    })
 }
 
 /// Code around calls of the C library that may take a lock.
@@ -91,12 +62,12 @@ macro_rules! guarded {
         /// # Safety
         /// As for the C library's.
         pub unsafe fn $name($($argument: $type),*) $(-> $result)? {
-            static FUNCTION: OwnFunction = OwnFunction::new($function);
+            static FUNCTION: NextFunction = NextFunction::new($function);
             G::during(|| {
                 // SAFETY: the C library's function has this signature, and the rest is as the caller promises.
                 unsafe {
                     let function: unsafe extern "C" fn($($type),*) $(-> $result)? =
-                        std::mem::transmute(FUNCTION.address());
+                        std::mem::transmute(address(&FUNCTION));
                     function($($argument),*)
                 }
             })

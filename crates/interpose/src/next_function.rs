@@ -49,6 +49,18 @@ impl NextFunction {
         self.address.store(address, Ordering::Relaxed);
         self.known()
     }
+
+    /// Looks its address up in the C library itself, whatever the objects before it define; `None` if it has no such function. Takes
+    /// no lock and allocates nothing.
+    #[cold]
+    pub fn find_in_c_library(&self) -> Option<usize> {
+        // A function that no other library defines.
+        let here = libc::gnu_get_libc_version as *const () as usize;
+        // SAFETY: the C library is never unloaded.
+        let address = unsafe { gondwana_elf::loaded::at(here) }?.function(self.name)?;
+        self.address.store(address, Ordering::Relaxed);
+        self.known()
+    }
 }
 
 /// `c_name!(name)`: the name of a function as a C string.

@@ -19,16 +19,18 @@ mod segments;
 pub(crate) use files::{change_file_here, map_everywhere};
 pub(crate) use protection::{allow_here, forbid_here, is_beyond_file, protect_here};
 
-#[allow(clippy::too_many_arguments, reason = "those of mmap")]
-fn map(
+/// `mmap` and `mmap64`, called from `slot`, the place of their return address.
+unsafe extern "C" fn map(
     address: *mut c_void,
     length: size_t,
     protection: c_int,
     flags: c_int,
     fd: c_int,
     offset: off_t,
-    caller: Caller,
+    slot: *const usize,
 ) -> *mut c_void {
+    // SAFETY: the exported functions pass the place of their return address, and wait.
+    let caller = unsafe { Caller::at(slot) };
     let file_kind = match Node::current() {
         Some(_) if flags & libc::MAP_ANONYMOUS == 0 && files::is_shared(flags) => {
             if !files::is_open(fd) {
@@ -154,27 +156,13 @@ macro_rules! mapping {
                 ".cfi_adjust_cfa_offset -8",
                 "ret",
                 ".cfi_endproc",
-                sym map_for,
+                sym map,
             )
         }
     )*};
 }
 
 mapping! { mmap mmap64 }
-
-unsafe extern "C" fn map_for(
-    address: *mut c_void,
-    length: size_t,
-    protection: c_int,
-    flags: c_int,
-    fd: c_int,
-    offset: off_t,
-    slot: *const usize,
-) -> *mut c_void {
-    // SAFETY: the exported functions pass the place of their return address, and wait.
-    let caller = unsafe { Caller::at(slot) };
-    map(address, length, protection, flags, fd, offset, caller)
-}
 
 /// # Safety
 /// As the C library's `munmap`.
