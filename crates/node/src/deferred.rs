@@ -19,8 +19,8 @@ pub(crate) enum DeferredTask {
     Start { from: NodeId, ticket: Ticket, thread: ThreadSpec },
     /// Makes a change to this process that another node asks for.
     Apply { from: NodeId, ticket: Ticket, change: ProcessChange },
-    /// Starts a thread that makes calls on streams for other nodes.
-    CallStreams,
+    /// Starts a thread that makes calls for other nodes.
+    StartCaller,
     /// Something of the runtime library of the program's language.
     Later(Vec<u64>),
     /// Ends the program, with this status, for a thread of another node.

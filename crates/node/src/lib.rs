@@ -8,12 +8,14 @@ mod adaptive_spin;
 mod allocation_caller;
 mod announcements;
 mod by_ticket;
+mod callers;
 mod clock;
 mod code_address;
 mod copy_done;
 mod core;
 mod defect;
 mod deferred;
+mod descriptor_calls;
 mod env;
 mod exit;
 mod fault;
@@ -24,6 +26,7 @@ pub mod fuzzing;
 mod heap;
 mod held_locks;
 mod inject;
+mod interruptions;
 mod keepalive;
 mod mapped_files;
 pub mod monitor;
@@ -57,6 +60,7 @@ mod wire;
 
 pub use allocation_caller::Caller;
 pub use announcements::Announcement;
+pub use descriptor_calls::{CallMemory, DescriptorCall, DescriptorDone, Direction, Pointer};
 pub use gondwana_coherence::sync::{Claim, Construct, Initialised, Object, Part};
 pub use mapped_files::MappedFiles;
 pub use monitor::MonitoredConstruct;
@@ -74,15 +78,16 @@ pub use wire::{FileMapping, ProcessChange, StandardStream, ThreadSpec};
 use crate::core::{Core, CoreGuard};
 use announcements::Announcements;
 use by_ticket::ByTicket;
+use callers::Callers;
 use exit::RunEnd;
 use gondwana_control::{Control, Report};
 use gondwana_fabric::Fabric;
 use heap::SharedHeap;
+use interruptions::Interruptions;
 use placement::PagePlacement;
 use service::Service;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex};
-use stdio_calls::StdioCallers;
 use sync::SyncObjects;
 use threads::Threads;
 use waiting::Waiting;
@@ -101,7 +106,11 @@ pub struct Node {
     threads: Threads,
     waiting: Waiting,
     placement: PagePlacement,
-    stdio: StdioCallers,
+    /// The threads that make calls for other nodes.
+    callers: Callers,
+    interruptions: Interruptions,
+    /// Results of calls of this node's threads on streams.
+    streams_done: ByTicket<StreamDone>,
     answer_bytes: ByTicket<Vec<u8>>,
     service: Service,
     run_end: RunEnd,

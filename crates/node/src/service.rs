@@ -203,7 +203,7 @@ impl Node {
         self.service.deferred.run_all(|task| match task {
             DeferredTask::Start { from, ticket, thread } => self.start_for_peer(from, ticket, thread),
             DeferredTask::Apply { from, ticket, change } => self.apply_for(from, ticket, &change),
-            DeferredTask::CallStreams => self.start_stream_caller(),
+            DeferredTask::StartCaller => self.start_caller(),
             DeferredTask::Later(words) => (self.hooks.later)(&words),
             DeferredTask::Exit(status) => self.exit_for_peer(status),
             DeferredTask::Close => self.close_here(),
@@ -307,6 +307,10 @@ impl Node {
             Wire::Stream { ticket, call } => self.stream_call_came(from, ticket, call, bulk),
             Wire::StreamDone { ticket, done } => {
                 self.stream_call_done(ticket, StreamDone { bytes: bulk.to_vec(), ..done });
+            }
+            Wire::Call { ticket } => self.descriptor_call_came(from, ticket, bulk),
+            Wire::Interrupt { ticket } => {
+                self.interruptions.interrupt(from, ticket, self.hooks.interrupt);
             }
             Wire::Alive => {}
             Wire::Exit(status) => {

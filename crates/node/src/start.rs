@@ -3,22 +3,26 @@
 use crate::MappedFiles;
 use crate::announcements::Announcements;
 use crate::by_ticket::ByTicket;
+use crate::callers::Callers;
 use crate::core::Core;
 use crate::env::NodeEnv;
 use crate::exit::RunEnd;
 use crate::heap::SharedHeap;
+use crate::interruptions::Interruptions;
 use crate::keepalive::Keepalives;
 use crate::monitor::Monitor;
 use crate::placement::{PagePlacement, Placer};
 use crate::registry::Registry;
 use crate::service::Service;
-use crate::stdio_calls::StdioCallers;
 use crate::sync::SyncObjects;
 use crate::threads::Threads;
 use crate::wait_slots::WaitSlots;
 use crate::waiting::Waiting;
 use crate::waits::Notes;
-use crate::{CURRENT, Node, ProcessChange, Setup, StreamCall, StreamDone, ThreadSpec, clock};
+use crate::{
+    CURRENT, DescriptorCall, DescriptorDone, Node, ProcessChange, Setup, StreamCall, StreamDone, ThreadSpec,
+    clock,
+};
 use gondwana_coherence::sync::{LockTable, ManagerOf, Object, RestingTable};
 use gondwana_coherence::{Engine, Layout, Managers, Page, Region, StartOptions};
 use gondwana_control::{Boot, Control, Exchange, FabricBoot};
@@ -54,6 +58,11 @@ pub struct Hooks {
     pub next_descriptor: fn(i32) -> i32,
     /// Makes a call on a stream of this node for another one, which has given these bytes to be written.
     pub call_stream: fn(&StreamCall, &[u8]) -> StreamDone,
+    /// Makes a call on a descriptor for another node, with the memory that it reads. It is repeated
+    /// after an interruption that the function given does not know of.
+    pub call_descriptor: fn(&DescriptorCall, &[u8], &dyn Fn() -> bool) -> DescriptorDone,
+    /// Interrupts a system call of the thread with this number of the kernel's.
+    pub interrupt: fn(i32),
     /// As `call_stream` if that takes no time: neither a system call nor another thread is in the way.
     pub call_stream_at_once: fn(&StreamCall, &[u8]) -> Option<StreamDone>,
     /// Calls a function on a stack that is private to the node, if the present one is not.
@@ -199,7 +208,9 @@ impl Node {
             threads: Threads::new(registry, boot.processors, me == NodeId(0)),
             waiting: Waiting::new(slots, processors(), usize::from(boot.nodes)),
             placement: PagePlacement::new(placer, &geometry),
-            stdio: StdioCallers::default(),
+            callers: Callers::default(),
+            interruptions: Interruptions::default(),
+            streams_done: ByTicket::default(),
             answer_bytes: ByTicket::default(),
             service: Service::new(Keepalives::new(&boot.fabric, me)),
             run_end: RunEnd::default(),

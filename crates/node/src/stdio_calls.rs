@@ -1,15 +1,10 @@
 //! Calls on standard I/O streams (`FILE`) of other nodes: only the node that has opened a stream can make them.
 
-use crate::by_ticket::ByTicket;
-use crate::deferred::DeferredTask;
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Answer, Ticket};
-use gondwana_locks::{lock, wait_while};
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex};
 
 /// How many bytes a call reads or writes at most.
 pub const MOST_BYTES: usize = gondwana_fabric::MAX_BULK;
@@ -91,62 +86,6 @@ impl StreamDone {
     pub const FAILED: u8 = 2;
 }
 
-/// A call to make for another node.
-struct Asked {
-    from: NodeId,
-    ticket: Ticket,
-    call: StreamCall,
-    bytes: Vec<u8>,
-}
-
-/// The threads that make calls for other nodes. A call may wait as long as the writer at the other end of a pipe likes, and
-/// others must not wait for it: there are as many threads as there have been calls at a time.
-#[derive(Default)]
-pub(crate) struct StdioCallers {
-    calls: Mutex<Calls>,
-    came: Condvar,
-    /// The results of calls of this node's threads.
-    done: ByTicket<StreamDone>,
-}
-
-#[derive(Default)]
-struct Calls {
-    waiting: VecDeque<Asked>,
-    /// Threads that are free for a call, or will be when they have begun.
-    free: usize,
-}
-
-impl StdioCallers {
-    /// Queues a call; true if another thread is needed, which counts as free from now on.
-    fn add(&self, asked: Asked) -> bool {
-        let mut calls = lock(&self.calls);
-        calls.waiting.push_back(asked);
-        if calls.free >= calls.waiting.len() {
-            self.came.notify_one();
-            return false;
-        }
-        calls.free += 1;
-        true
-    }
-
-    /// The next call, for a thread that is free; waits for one.
-    fn next(&self) -> Asked {
-        let mut calls = lock(&self.calls);
-        loop {
-            if let Some(asked) = calls.waiting.pop_front() {
-                calls.free -= 1;
-                return asked;
-            }
-            calls = wait_while(&self.came, calls, |calls| calls.waiting.is_empty());
-        }
-    }
-
-    /// The calling thread has made its call and is free.
-    fn finish(&self) {
-        lock(&self.calls).free += 1;
-    }
-}
-
 impl Node {
     /// Has the node that has opened a stream make a call on it. `bytes` is what the call writes.
     pub fn call_stream(&'static self, opener: usize, call: StreamCall, bytes: Vec<u8>) -> StreamDone {
@@ -155,35 +94,27 @@ impl Node {
             let ticket = u64::from(Thread::current(self).slot.0);
             // The result of the call comes with the rest, ahead of the answer.
             let _ = self.ask_with(opener, bytes, move |ticket| Wire::Stream { ticket, call });
-            self.stdio.done.take(ticket).expect("it came ahead of the answer")
+            self.streams_done.take(ticket).expect("it came ahead of the answer")
         })
     }
 
     /// Another node requests a call.
-    pub(crate) fn stream_call_came(&self, from: NodeId, ticket: Ticket, call: StreamCall, bytes: &[u8]) {
+    pub(crate) fn stream_call_came(
+        &'static self,
+        from: NodeId,
+        ticket: Ticket,
+        call: StreamCall,
+        bytes: &[u8],
+    ) {
         if let Some(done) = (self.hooks.call_stream_at_once)(&call, bytes) {
             return self.answer_stream_call(from, ticket, done);
         }
-        if self.stdio.add(Asked { from, ticket, call, bytes: bytes.to_vec() }) {
-            self.defer(DeferredTask::CallStreams);
-        }
-    }
-
-    /// Starts another thread that makes calls.
-    pub(crate) fn start_stream_caller(&'static self) {
-        if let Err(error) = Thread::start_native("streams", || self.make_stream_calls()) {
-            crate::fatal(&format!("starting a thread for streams: {error}"));
-        }
-    }
-
-    fn make_stream_calls(&'static self) {
-        loop {
-            let asked = self.stdio.next();
-            let done = (self.hooks.call_stream)(&asked.call, &asked.bytes);
-            // Ahead of the answer: the next call may be made right after it.
-            self.stdio.finish();
-            self.answer_stream_call(asked.from, asked.ticket, done);
-        }
+        let bytes = bytes.to_vec();
+        self.call_apart(Box::new(move |callers| {
+            let done = (self.hooks.call_stream)(&call, &bytes);
+            callers.finish();
+            self.answer_stream_call(from, ticket, done);
+        }));
     }
 
     fn answer_stream_call(&self, to: NodeId, ticket: Ticket, mut done: StreamDone) {
@@ -193,51 +124,7 @@ impl Node {
 
     /// A call of a thread of this node is made.
     pub(crate) fn stream_call_done(&self, ticket: Ticket, done: StreamDone) {
-        self.stdio.done.keep(ticket.0, done);
+        self.streams_done.keep(ticket.0, done);
         self.core().announce(ticket, Answer::Done(0));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn asked(ticket: u64) -> Asked {
-        let call = StreamCall { stream: 0, action: StreamAction::Get };
-        Asked { from: NodeId(1), ticket: Ticket(ticket), call, bytes: vec![] }
-    }
-
-    #[test]
-    fn there_are_as_many_threads_as_calls_at_a_time() {
-        let callers = StdioCallers::default();
-        assert!(callers.add(asked(1)), "there is no thread");
-        assert!(callers.add(asked(2)), "the first thread will have the first call");
-        assert_eq!([callers.next(), callers.next()].map(|asked| asked.ticket.0), [1, 2]);
-        callers.finish();
-        assert!(!callers.add(asked(3)), "one of the two threads is free");
-        assert!(callers.add(asked(4)));
-        assert_eq!(callers.next().ticket.0, 3);
-    }
-
-    #[test]
-    fn a_thread_that_is_free_waits_for_the_next_call() {
-        let callers = StdioCallers::default();
-        assert!(callers.add(asked(1)));
-        callers.next();
-        callers.finish();
-        std::thread::scope(|scope| {
-            let caller = scope.spawn(|| callers.next().ticket.0);
-            assert!(!callers.add(asked(2)));
-            assert_eq!(caller.join().unwrap(), 2);
-        });
-    }
-
-    #[test]
-    fn a_result_is_taken_once_by_its_own_thread() {
-        let callers = StdioCallers::default();
-        callers.done.keep(7, StreamDone { result: 1, ..StreamDone::default() });
-        assert_eq!(callers.done.take(8), None);
-        assert_eq!(callers.done.take(7).map(|done| done.result), Some(1));
-        assert_eq!(callers.done.take(7), None);
     }
 }

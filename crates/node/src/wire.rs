@@ -114,6 +114,17 @@ pub(crate) enum Wire {
         /// What came of it.
         done: StreamDone,
     },
+    /// Make a call on a descriptor that the receiver has open: a [`DescriptorCall`](crate::DescriptorCall) travels beside it. Answered
+    /// with `Bytes`.
+    Call {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+    },
+    /// A call that the receiver makes for the sender is to end, if it waits.
+    Interrupt {
+        /// The sender's name for the call.
+        ticket: Ticket,
+    },
     /// Of which of these pages is the receiver home, or knows where nobody else does? Answered with `HomesFound`, and
     /// then with 0.
     Homes {
@@ -455,6 +466,8 @@ impl Wire {
             | Self::NextDescriptor { .. }
             | Self::Stream { .. }
             | Self::StreamDone { .. }
+            | Self::Call { .. }
+            | Self::Interrupt { .. }
             | Self::Exit(_)
             | Self::Close
             | Self::Closed => 6,

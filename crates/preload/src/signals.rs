@@ -357,6 +357,27 @@ pub(crate) unsafe fn without_faults(how: c_int, set: *const sigset_t) -> Option<
     Some(set)
 }
 
+/// Makes a call with another mask of the calling thread, if one is given.
+pub(crate) fn with_mask<R>(mask: Option<&sigset_t>, call: impl FnOnce() -> R) -> R {
+    let Some(&mask) = mask else { return call() };
+    let exchange = |new: sigset_t| {
+        // SAFETY: all zero is an empty set.
+        let mut old: sigset_t = unsafe { zeroed() };
+        // The kernel uses private variables: the caller's stack may be shared.
+        private_stack::on_private_stack(&mut || {
+            // SAFETY: as above.
+            let (new, mut before) = (new, unsafe { zeroed() });
+            real_mask(libc::SIG_SETMASK, &raw const new, &raw mut before);
+            old = before;
+        });
+        old
+    };
+    let before = exchange(mask);
+    let result = call();
+    exchange(before);
+    result
+}
+
 /// The signals that the calling thread blocks, bit 0 being signal 1.
 pub(crate) fn blocked() -> u64 {
     // SAFETY: all zero is an empty set.

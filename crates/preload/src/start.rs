@@ -92,6 +92,8 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         apply,
         lend: descriptors::lend,
         next_descriptor: descriptors::next_open,
+        call_descriptor: descriptors::call_here,
+        interrupt: pthread::cancel::interrupt,
         call_stream: streams_for_others::call_here,
         call_stream_at_once: streams_for_others::call_at_once,
         native_self: pthread::native_self,

@@ -9,7 +9,10 @@ use gondwana_coherence::sync::{Object, ObjectKey, Request, Ticket};
 use gondwana_control::Awaited;
 use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How soon the interruption of a call on another node is repeated.
+const REPEAT: Duration = Duration::from_millis(5);
 
 /// Where a wait ends that may be given up.
 pub(super) enum Ended {
@@ -106,6 +109,27 @@ impl Node {
     /// A request about an object, to its manager.
     pub(super) fn request(&'static self, object: usize, request: Request) -> Result<i64, i32> {
         self.request_of(self.manager(object), request)
+    }
+
+    /// Asks another node to make a call, with what travels beside the question, and waits until the answer is there, under the name
+    /// that is given back. When the calling thread is interrupted, the other node is to end the call.
+    pub(crate) fn ask_interruptibly(
+        &'static self,
+        to: NodeId,
+        bulk: &[u8],
+        wire: impl FnOnce(Ticket) -> Wire,
+    ) -> Ticket {
+        let slot = Thread::current(self).slot;
+        self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
+        let ticket = self.new_ticket();
+        self.core().env.post(to, &wire(ticket), bulk);
+        let mut events = self.wait(slot, event::ANSWERED | event::INTERRUPTED, None) & event::ANSWERED;
+        while events == 0 {
+            // Again as long as needed: the interruption may come right before the call waits.
+            self.core().env.post(to, &Wire::Interrupt { ticket }, &[]);
+            events = self.wait(slot, event::ANSWERED, Some(Instant::now() + REPEAT));
+        }
+        ticket
     }
 
     /// Interrupts the thread that waits at a slot, or the next wait there that can be interrupted.

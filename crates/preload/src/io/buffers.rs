@@ -89,6 +89,8 @@ impl Buffer {
 pub(crate) trait Failing: Copy {
     const FAILED: Self;
     fn failed(self) -> bool;
+    /// What a register holds.
+    fn from_word(word: i64) -> Self;
 }
 
 /// Integers, with -1 for failure.
@@ -98,6 +100,10 @@ macro_rules! failing {
             const FAILED: Self = -1;
             fn failed(self) -> bool {
                 self == Self::FAILED
+            }
+            #[allow(clippy::cast_possible_truncation, reason = "the result is the lower part of the register")]
+            fn from_word(word: i64) -> Self {
+                word as Self
             }
         }
     )*};
@@ -109,6 +115,9 @@ impl<T> Failing for *mut T {
     const FAILED: Self = std::ptr::null_mut();
     fn failed(self) -> bool {
         self.is_null()
+    }
+    fn from_word(word: i64) -> Self {
+        word as Self
     }
 }
 

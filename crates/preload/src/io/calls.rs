@@ -1,13 +1,11 @@
 //! System calls with plain buffers: sockets, time, signals, processes.
 
 use super::Buffer;
-use super::descriptors::is_here;
 use crate::numbers::many;
-use crate::signals::without_faults;
 use gondwana_memory::PAGE_SIZE;
 use libc::{
-    c_char, c_int, c_uint, c_void, clockid_t, epoll_event, gid_t, off_t, pid_t, rusage, sigset_t, size_t,
-    sockaddr, socklen_t, ssize_t, timespec, timeval, timezone, tms, uid_t, utsname,
+    c_char, c_int, c_uint, c_void, clockid_t, gid_t, off_t, pid_t, rusage, sigset_t, size_t, sockaddr,
+    socklen_t, ssize_t, timespec, timeval, timezone, tms, uid_t, utsname,
 };
 
 /// Length of the address buffer that a call may fill, or 0.
@@ -30,7 +28,7 @@ crate::guarded! {
     fn pipe2(ends: *mut c_int, flags: c_int) -> c_int { Buffer::write(ends, 8) }
     fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int { Buffer::write(ends, 8) }
     fn bind[fd](fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int { Buffer::read(address, length as usize) }
-    fn connect[fd](fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+    fn connect[fd; giving fd](fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
         Buffer::read(address, length as usize)
     }
     fn getsockname[fd](fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
@@ -45,11 +43,6 @@ crate::guarded! {
     fn getsockopt[fd](fd: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut socklen_t) -> c_int {
         Buffer::result(length), Buffer::write(value, length_at(length))
     }
-    fn epoll_wait[fd](fd: c_int, events: *mut epoll_event, most: c_int, timeout: c_int) -> c_int {
-        Buffer::write(events, many(most) * size_of::<epoll_event>())
-    }
-    fn epoll_ctl[fd, other](fd: c_int, operation: c_int, other: c_int, event: *mut epoll_event) -> c_int { Buffer::value(event) }
-
     fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int { Buffer::value(time), Buffer::result(left) }
     fn getrusage(who: c_int, result: *mut rusage) -> c_int { Buffer::result(result) }
     fn settimeofday(time: *const timeval, zone: *const timezone) -> c_int { Buffer::value(time), Buffer::value(zone) }
@@ -77,7 +70,7 @@ crate::guarded! {
     fn getdomainname(name: *mut c_char, length: size_t) -> c_int { Buffer::write(name, length) }
     fn sethostname(name: *const c_char, length: size_t) -> c_int { Buffer::read(name, length) }
     fn getdents64[fd](fd: c_int, buffer: *mut c_void, count: size_t) -> ssize_t { Buffer::write(buffer, count) }
-    fn sendfile64[output, input](output: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
+    fn sendfile64[output, input; giving output](output: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
         Buffer::result(offset)
     }
     fn memfd_create(name: *const c_char, flags: c_uint) -> c_int { Buffer::string(name) }
@@ -130,42 +123,4 @@ pub(super) unsafe extern "C-unwind" fn clock_nanosleep(
         })
     };
     crate::pthread::cancel::at_point(sleep, |error| *error == libc::EINTR)
-}
-
-/// Defines functions that wait for events with a temporary signal mask.
-macro_rules! waiting_for_events {
-    ($($name:ident($type:ty) $buffer:expr;)*) => {$(
-        /// # Safety
-        /// As the C library's function of this name.
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name(
-            fd: c_int,
-            events: *mut epoll_event,
-            most: c_int,
-            timeout: $type,
-            mask: *const sigset_t,
-        ) -> c_int {
-            if !is_here(fd, stringify!($name)) {
-                return -1;
-            }
-            // SAFETY: the caller passes null or a set; the call gets a copy.
-            let own = unsafe { without_faults(libc::SIG_SETMASK, mask) };
-            let mask = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-            let events_size = many(most) * size_of::<epoll_event>();
-            let time: fn($type) -> Buffer = $buffer;
-            super::with_buffers(&[Buffer::write(events, events_size), time(timeout), Buffer::value(mask)], || {
-                // SAFETY: forwards the caller's arguments.
-                unsafe {
-                    crate::real!($name: fn(c_int, *mut epoll_event, c_int, $type, *const sigset_t) -> c_int)(
-                        fd, events, most, timeout, mask,
-                    )
-                }
-            })
-        }
-    )*};
-}
-
-waiting_for_events! {
-    epoll_pwait(c_int) |_| Buffer::read(std::ptr::null::<u8>(), 0);
-    epoll_pwait2(*const timespec) |time| Buffer::value(time);
 }

@@ -8,15 +8,18 @@ mod allocating;
 pub(crate) mod buffered;
 mod buffers;
 mod calls;
+pub(crate) mod channels;
 mod children;
 mod copied;
 pub(crate) mod descriptors;
 mod exec;
 mod forks;
+mod formatted;
 mod memory_streams;
 mod paths;
 mod peers;
 mod program;
+mod queues;
 mod regex;
 mod spawn;
 mod stream_calls;
@@ -57,26 +60,50 @@ pub(crate) fn with_buffers_returning_error(buffers: &[Buffer], mut call: impl Fn
 }
 
 /// Defines exported functions of the C library in front of the real ones: after the name, the arguments that are
-/// descriptors; after the signature, the buffers that the kernel will use.
+/// descriptors, and what the call does to one of them that may be a [channel](channels); after the signature, the buffers that the
+/// kernel will use.
 #[macro_export]
 macro_rules! guarded {
-    ($(fn $name:ident$([$($fd:ident),+])?($($argument:ident: $type:ty),* $(,)?) -> $result:ty { $($buffer:expr),* $(,)? })*) => {$(
+    ($(fn $name:ident$([$($fd:ident),* $(; $order:ident $channel:ident)?])?($($argument:ident: $type:ty),* $(,)?) -> $result:ty { $($buffer:expr),* $(,)? })*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type),*) -> $result {
             const IS_POINT: bool = $crate::pthread::cancel::is_point(stringify!($name));
-            $crate::pthread::cancel::at_point_if(IS_POINT, || {
-                $($(if !$crate::io::descriptors::is_here($fd, stringify!($name)) {
-                    return <$result as $crate::io::Failing>::FAILED;
-                })+)?
+            $crate::ordered!([$($($order $channel)?)?] $crate::pthread::cancel::at_point_if(IS_POINT, || {
+                match $crate::placed!($name [$($($fd),*)?]) {
+                    $crate::io::descriptors::Place::Here => {}
+                    $crate::io::descriptors::Place::There(there) => {
+                        let words = [$(gondwana_sys::Argument::word($argument)),*];
+                        return there.call(stringify!($name), &words, &[$($buffer),*]);
+                    }
+                    $crate::io::descriptors::Place::Nowhere => return <$result as $crate::io::Failing>::FAILED,
+                }
                 $crate::io::with_buffers(&[$($buffer),*], || {
                     // SAFETY: forwards the caller's arguments.
                     unsafe { $crate::real!($name: fn($($type),*) -> $result)($($argument),*) }
                 })
-            })
+            }))
         }
     )*};
+}
+
+/// Where a function that uses these descriptors makes its call.
+#[macro_export]
+macro_rules! placed {
+    ($name:ident []) => { $crate::io::descriptors::Place::Here };
+    ($name:ident [$($fd:ident),+]) => { $crate::io::descriptors::place(&[$($fd),+], stringify!($name)) };
+}
+
+/// A call, between what [`channels`] do about one of its descriptors, if anything.
+#[macro_export]
+macro_rules! ordered {
+    ([] $call:expr) => {
+        $call
+    };
+    ([$order:ident $channel:ident] $call:expr) => {
+        $crate::io::channels::$order($channel, || $call)
+    };
 }
 
 /// Bytes of the private buffer through which a stream function moves its data; longer transfers fill it several times.

@@ -1,6 +1,8 @@
 //! Calls on paths and files that read a name or fill in a result.
 
 use super::Buffer;
+use super::descriptors::Place;
+use gondwana_sys::Argument;
 use libc::{
     c_char, c_int, c_long, c_uint, c_ulong, c_void, dev_t, gid_t, mode_t, off_t, size_t, ssize_t, timespec,
     timeval, uid_t,
@@ -124,21 +126,35 @@ crate::guarded! {
 
 /// Defines the variadic `open` family, whose last argument is there only for some flags.
 macro_rules! opening {
-    ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
+    ($($name:ident($($argument:ident: $type:ty)?);)*) => {$(
         /// # Safety
         /// As the C library's function of this name. An absent variadic argument has an arbitrary value, which the
         /// kernel ignores without `O_CREAT`.
         #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type,)* path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
-            $(if !super::descriptors::is_here($argument, stringify!($name)) {
-                return -1;
-            })*
-            crate::pthread::cancel::at_point_if(true, || super::with_buffers(&[Buffer::string(path)], || {
-                // SAFETY: forwards the caller's arguments.
-                unsafe {
-                    crate::real!($name: fn($($type,)* *const c_char, c_int, mode_t) -> c_int)($($argument,)* path, flags, mode)
+        pub(crate) unsafe extern "C-unwind" fn $name(
+            $($argument: $type,)?
+            path: *const c_char,
+            flags: c_int,
+            mode: mode_t,
+        ) -> c_int {
+            crate::pthread::cancel::at_point_if(true, || {
+                match crate::placed!($name [$($argument)?]) {
+                    Place::Here => {}
+                    Place::There(there) => {
+                        let words = [$($argument.word(),)? path.word(), flags.word(), mode.word()];
+                        return there.call(stringify!($name), &words, &[Buffer::string(path)]);
+                    }
+                    Place::Nowhere => return -1,
                 }
-            }))
+                super::with_buffers(&[Buffer::string(path)], || {
+                    // SAFETY: forwards the caller's arguments.
+                    unsafe {
+                        crate::real!($name: fn($($type,)? *const c_char, c_int, mode_t) -> c_int)(
+                            $($argument,)? path, flags, mode,
+                        )
+                    }
+                })
+            })
         }
     )*};
 }

@@ -1,9 +1,12 @@
 //! Calls that say who the peer is. The kernel has taken the connection or the message when it writes the address.
 
-use super::descriptors::is_here;
+use super::Buffer;
+use super::channels::taking;
+use super::descriptors::{MOST_THERE, Place, place};
 use super::transfer::received;
 use super::written::written;
 use crate::pthread::cancel::at_point_if;
+use gondwana_sys::Argument;
 use libc::{c_int, c_void, size_t, sockaddr, sockaddr_storage, socklen_t, ssize_t};
 use std::cell::Cell;
 use std::mem::zeroed;
@@ -58,6 +61,17 @@ unsafe fn with_peer<R: super::Failing>(
     result
 }
 
+/// The buffers of an address of at most `*size` bytes and its size.
+///
+/// # Safety
+/// As for [`with_peer`].
+unsafe fn of_peer(address: *mut sockaddr, size: *mut socklen_t) -> [Buffer; 2] {
+    // SAFETY: the caller's promise.
+    let most = if address.is_null() { 0 } else { unsafe { size.read() } };
+    let size = if address.is_null() { null_mut() } else { size };
+    [Buffer::write(address, most as usize), Buffer::result(size)]
+}
+
 /// # Safety
 /// As the C library's `accept4`.
 #[unsafe(no_mangle)]
@@ -67,19 +81,18 @@ pub(super) unsafe extern "C-unwind" fn accept4(
     size: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
-    at_point_if(true, || {
-        if !is_here(fd, "accept4") {
-            return -1;
-        }
+    let real = crate::real!(accept4: fn(c_int, *mut sockaddr, *mut socklen_t, c_int) -> c_int);
+    let call = || match place(&[fd], "accept4") {
         // SAFETY: the caller passes null or places for the results, and `with_peer` valid ones.
-        unsafe {
-            with_peer(address, size, |address, size| {
-                crate::real!(accept4: fn(c_int, *mut sockaddr, *mut socklen_t, c_int) -> c_int)(
-                    fd, address, size, flags,
-                )
-            })
+        Place::Here => unsafe { with_peer(address, size, |address, size| real(fd, address, size, flags)) },
+        Place::There(there) => {
+            let words = [fd.into(), address.word(), size.word(), flags.into()];
+            // SAFETY: the caller passes null or places for the results.
+            there.call("accept4", &words, &unsafe { of_peer(address, size) })
         }
-    })
+        Place::Nowhere => -1,
+    };
+    taking(fd, || at_point_if(true, call))
 }
 
 /// # Safety
@@ -105,13 +118,20 @@ pub(super) unsafe extern "C-unwind" fn recvfrom(
     address: *mut sockaddr,
     size: *mut socklen_t,
 ) -> ssize_t {
-    at_point_if(true, || {
-        if !is_here(fd, "recvfrom") {
-            return -1;
-        }
+    let call = || match place(&[fd], "recvfrom") {
         // SAFETY: the caller passes null or places for the results, and `with_peer` valid ones.
-        unsafe {
+        Place::Here => unsafe {
             with_peer(address, size, |address, size| received(fd, (memory, count), flags, (address, size)))
+        },
+        Place::There(there) => {
+            // A message of a socket is no longer.
+            let most = count.min(MOST_THERE - MOST as usize - size_of::<socklen_t>());
+            let words = [fd.into(), memory.word(), most.word(), flags.into(), address.word(), size.word()];
+            // SAFETY: the caller passes null or places for the results.
+            let [address, size] = unsafe { of_peer(address, size) };
+            there.call("recvfrom", &words, &[Buffer::write(memory, most), address, size])
         }
-    })
+        Place::Nowhere => -1,
+    };
+    taking(fd, || at_point_if(true, call))
 }

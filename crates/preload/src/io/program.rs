@@ -1,20 +1,86 @@
 //! Calls whose argument types depend on the operation.
 
 use super::Buffer;
+use super::formatted::formatted;
+use crate::numbers::int;
 use crate::process::{identity, kill};
 use gondwana_node::Node;
+use gondwana_page::to_usize;
 use libc::{c_char, c_int, c_long, c_ulong, c_void, ssize_t, timespec};
 
 crate::guarded! {
-    fn ioctl[fd](fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int { Buffer::write(argument, 64) }
+    fn ioctl[fd](fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+        Buffer::write(argument, argument_of(request))
+    }
     fn fcntl[fd](fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
     fn fcntl64[fd](fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
     fn prctl(operation: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int { named_by(operation, a) }
-    fn vdprintf[fd](fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int {}
-    fn __vdprintf_chk[fd](fd: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int {}
-    fn sendfile[out, input](out: c_int, input: c_int, offset: *mut libc::off_t, count: usize) -> ssize_t {
+    fn sendfile[out, input; giving out](out: c_int, input: c_int, offset: *mut libc::off_t, count: usize) -> ssize_t {
         Buffer::result(offset)
     }
+}
+
+/// Bytes of the argument of a request of `ioctl`; 0 if it is a number, or there is none.
+fn argument_of(request: c_ulong) -> usize {
+    /// Where a request has the size of its argument, and whether it has one.
+    const SIZE: (u32, c_ulong) = (16, 0x3fff);
+    const USES: c_ulong = 3 << 30;
+    if request & USES != 0 {
+        return to_usize(request >> SIZE.0 & SIZE.1);
+    }
+    // Older requests do not say.
+    match request {
+        libc::TIOCEXCL
+        | libc::TIOCNXCL
+        | libc::TIOCSCTTY
+        | libc::TIOCNOTTY
+        | libc::TIOCSBRK
+        | libc::TIOCCBRK
+        | libc::TCSBRK
+        | libc::TCSBRKP
+        | libc::TCXONC
+        | libc::TCFLSH
+        | libc::FIOCLEX
+        | libc::FIONCLEX => 0,
+        libc::TIOCGWINSZ | libc::TIOCSWINSZ => size_of::<libc::winsize>(),
+        // The terminal's settings as the kernel has them.
+        libc::TCGETS..=0x5408 => 36,
+        0x5409..=0x54ff => size_of::<c_int>(),
+        // `SIOCATMARK`
+        0x8905 => size_of::<c_int>(),
+        // Those of network interfaces.
+        0x8900..=0x89ff => size_of::<libc::ifreq>(),
+        _ => 0,
+    }
+}
+
+/// Defines `vdprintf`: the text is written as by `write`, on whatever node.
+macro_rules! printing {
+    ($($name:ident($($flag:ident: $type:ty)?);)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C-unwind" fn $name(
+            fd: c_int,
+            $($flag: $type,)?
+            format: *const c_char,
+            arguments: *mut c_void,
+        ) -> c_int {
+            $(let _unchecked = $flag;)?
+            // SAFETY: forwards the caller's arguments.
+            let text = match unsafe { formatted(format, arguments) } {
+                Ok(text) => text,
+                Err(failed) => return failed,
+            };
+            // SAFETY: the text has that many bytes.
+            int(unsafe { super::transfer::write(fd, text.as_ptr().cast(), text.len()) })
+        }
+    )*};
+}
+
+printing! {
+    vdprintf();
+    __vdprintf_chk(flag: c_int);
 }
 
 /// The buffer that an operation of `prctl` uses.

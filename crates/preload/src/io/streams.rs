@@ -1,7 +1,7 @@
 //! Streams: the C library's buffers are private, but long transfers go straight between the kernel and the
 //! program's memory. They pass through a private buffer here instead.
 
-use super::descriptors::{for_child, recall};
+use super::descriptors::{Place, for_child, place, recall};
 use super::stream_marks::unmark_elsewhere;
 use super::stream_memory::is_here;
 use super::streams_elsewhere::elsewhere;
@@ -10,6 +10,7 @@ use crate::alloc::{Purpose, with_purpose};
 use crate::numbers;
 use crate::private_stack::on_private_stack;
 use gondwana_node::StreamAction;
+use gondwana_sys::Argument;
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
 use std::ffi::CStr;
 
@@ -209,17 +210,20 @@ pub(super) unsafe extern "C" fn setbuffer(stream: *mut FILE, buffer: *mut c_char
 #[derive(Clone, Copy)]
 pub(super) struct CookieFunctions([*mut c_void; 4]);
 
-/// Defines functions that open a stream or directory; the descriptor argument follows the name.
+/// Defines functions that open a stream or directory; the descriptor argument follows the name, with the call where another node has
+/// it open.
 macro_rules! opening {
-    ($($purpose:ident fn $name:ident$([$fd:ident])?($($argument:ident: $type:ty),* $(,)?) -> $result:ty {
+    ($($purpose:ident fn $name:ident$([$fd:ident |$there:ident| $elsewhere:expr])?($($argument:ident: $type:ty),* $(,)?) -> $result:ty {
         $($buffer:expr),*
     })*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> $result {
-            $(if !super::descriptors::is_here($fd, stringify!($name)) {
-                return std::ptr::null_mut();
+            $(match place(&[$fd], stringify!($name)) {
+                Place::Here => {}
+                Place::There($there) => return $elsewhere,
+                Place::Nowhere => return std::ptr::null_mut(),
             })?
             with_purpose(Purpose::$purpose, || with_buffers(&[$($buffer),*], || {
                 // SAFETY: forwards the caller's arguments.
@@ -236,7 +240,9 @@ opening! {
     Stream fn fopen64(path: *const c_char, mode: *const c_char) -> *mut FILE {
         Buffer::string(path), Buffer::string(mode)
     }
-    Stream fn fdopen[fd](fd: c_int, mode: *const c_char) -> *mut FILE { Buffer::string(mode) }
+    Stream fn fdopen[
+        fd |there| there.call("fdopen", &[fd.into(), mode.word()], &[Buffer::string(mode)])
+    ](fd: c_int, mode: *const c_char) -> *mut FILE { Buffer::string(mode) }
     Stream fn tmpfile() -> *mut FILE {}
     Stream fn tmpfile64() -> *mut FILE {}
     Stream fn fmemopen(memory: *mut c_void, size: size_t, mode: *const c_char) -> *mut FILE { Buffer::string(mode) }
@@ -244,7 +250,7 @@ opening! {
         Buffer::string(mode)
     }
     Stream fn opendir(path: *const c_char) -> *mut libc::DIR { Buffer::string(path) }
-    Stream fn fdopendir[fd](fd: c_int) -> *mut libc::DIR {}
+    Stream fn fdopendir[fd |there| there.call("fdopendir", &[fd.into()], &[])](fd: c_int) -> *mut libc::DIR {}
 }
 
 /// # Safety

@@ -2,6 +2,7 @@
 //! bytes read. The opener's side is `streams_for_others`. The design note is `design/streams.md` of this crate.
 
 use super::buffered;
+use super::formatted::formatted;
 use super::stream_marks::{name_of, stream_of, unmark_elsewhere};
 use super::stream_memory::{self, opener_of};
 use crate::errno;
@@ -139,25 +140,14 @@ impl Elsewhere {
     /// # Safety
     /// The format is a string, and the list has its arguments.
     pub(crate) unsafe fn print(&self, format: *const c_char, arguments: *mut c_void) -> c_int {
-        /// The structure behind a `va_list` on x86-64. `va_copy` copies it.
-        type Arguments = [u64; 3];
-        let real = crate::real!(vsnprintf: fn(*mut c_char, usize, *const c_char, *mut c_void) -> c_int);
         // SAFETY: as promised.
-        let arguments = unsafe { arguments.cast::<Arguments>().read() };
-        let mut text = vec![0_u8; 512];
-        loop {
-            let mut copy = arguments;
-            // SAFETY: the text has room for as many bytes as is said, and the arguments are those of the format.
-            let length = unsafe {
-                real(text.as_mut_ptr().cast(), text.len(), format, (&raw mut copy).cast::<c_void>())
-            };
-            let Ok(bytes) = usize::try_from(length) else { return length };
-            if bytes < text.len() {
-                // SAFETY: the text has them.
-                let written = unsafe { self.write(text.as_ptr().cast(), bytes) };
-                return if written == bytes { length } else { -1 };
+        match unsafe { formatted(format, arguments) } {
+            // SAFETY: the text has them.
+            Ok(text) if unsafe { self.write(text.as_ptr().cast(), text.len()) } == text.len() => {
+                int(text.len())
             }
-            text.resize(bytes + 1, 0);
+            Ok(_) => -1,
+            Err(failed) => failed,
         }
     }
 }

@@ -3,14 +3,15 @@
 //! A call that meets a page which another node has just taken would stop half way, and a program does not expect a
 //! short count from a file. So the kernel accesses private memory only.
 
-use super::descriptors::is_here;
-use super::is_shared;
+use super::descriptors::{MOST_THERE, Place, There, is_file, place};
+use super::{Buffer, is_shared};
 use crate::numbers::many;
 use crate::pthread::cancel::{at_point_if, is_point};
+use gondwana_sys::Argument;
 use libc::{c_int, c_void, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
 
-/// The most bytes of one call. For files the call is repeated until all bytes are moved; for other descriptors a
-/// short count is valid.
+/// The most bytes of one call. The call is repeated until all bytes are moved, unless what is read is no file: a short count is valid
+/// there.
 const PIECE: usize = 1 << 20;
 
 /// The program's memory for a transfer: one range or several.
@@ -54,11 +55,20 @@ impl Memory {
     }
 }
 
-fn is_file(fd: c_int) -> bool {
-    // SAFETY: all zero is valid, and the result goes to a private variable.
-    unsafe {
-        let mut found: libc::stat = std::mem::zeroed();
-        libc::fstat(fd, &mut found) == 0 && found.st_mode & libc::S_IFMT == libc::S_IFREG
+/// The process that moves bytes.
+#[derive(Clone, Copy)]
+enum Mover {
+    Here,
+    There(There),
+}
+
+impl Mover {
+    /// The most bytes of one call.
+    fn most(self) -> usize {
+        match self {
+            Self::Here => PIECE,
+            Self::There(_) => MOST_THERE,
+        }
     }
 }
 
@@ -67,13 +77,14 @@ fn transfer(
     fd: c_int,
     memory: &Memory,
     into_memory: bool,
+    mover: Mover,
     mut call: impl FnMut(*mut c_void, usize, usize) -> ssize_t,
 ) -> ssize_t {
-    let total = memory.length();
-    let mut buffer = vec![0u8; total.min(PIECE)];
+    let (total, most) = (memory.length(), mover.most());
+    let mut buffer = vec![0u8; total.min(most)];
     let mut done = 0;
     loop {
-        let piece = (total - done).min(PIECE);
+        let piece = (total - done).min(most);
         if !into_memory {
             memory.for_range(done, piece, |place, at, length| {
                 // SAFETY: the program's memory, as it passed it, and a part of the buffer.
@@ -92,9 +103,18 @@ fn transfer(
             });
         }
         done += moved;
-        if done == total || moved < piece || !is_file(fd) {
+        if done == total || moved < piece || into_memory && !is_file_of(mover, fd) {
             return done.cast_signed();
         }
+    }
+}
+
+/// True if a file is read, whose bytes are all there.
+fn is_file_of(mover: Mover, fd: c_int) -> bool {
+    match mover {
+        Mover::Here => is_file(fd),
+        // What cannot be read from elsewhere than where it is has no position.
+        Mover::There(there) => there.call::<off_t>("lseek", &[fd.into(), 0, libc::SEEK_CUR.into()], &[]) >= 0,
     }
 }
 
@@ -115,7 +135,7 @@ pub(super) unsafe fn received(
     let whole = unsafe { Memory::of(memory, count) };
     if whole.is_shared() {
         // SAFETY: the buffer is private and as long as told.
-        transfer(fd, &whole, true, |buffer, length, _| unsafe {
+        transfer(fd, &whole, true, Mover::Here, |buffer, length, _| unsafe {
             real(fd, buffer, length, flags, address, size)
         })
     } else {
@@ -124,28 +144,44 @@ pub(super) unsafe fn received(
     }
 }
 
-/// Defines transfers: the memory, the direction, and the call that moves one piece.
+/// Moves a piece by a function, whose argument 1 is the buffer, in the process that has the descriptor.
+macro_rules! moved {
+    ($mover:ident, ($buffer:ident, $length:ident, $into:literal),
+        $name:ident: fn($($type:ty),* $(,)?)($($argument:expr),* $(,)?)) => {
+        match $mover {
+            Mover::Here => crate::real!($name: fn($($type),*) -> ssize_t)($($argument),*),
+            Mover::There(there) => {
+                let words = [$(gondwana_sys::Argument::word($argument)),*];
+                there.transfer(stringify!($name), &words, ($buffer, $length), $into)
+            }
+        }
+    };
+}
+
+/// Defines transfers: the direction, what they do to a [channel](super::channels), the memory, and the call that moves one piece.
 macro_rules! transferring {
-    ($($into:literal fn $name:ident($fd:ident: c_int $(, $argument:ident: $type:ty)*)
-        = $memory:expr, |$buffer:ident, $length:ident, $done:ident| $call:expr;)*) => {$(
+    ($($into:literal [$($order:ident)?] fn $name:ident($fd:ident: c_int $(, $argument:ident: $type:ty)*)
+        = $memory:expr, |$mover:ident, $buffer:ident, $length:ident, $done:ident| $call:expr;)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C-unwind" fn $name($fd: c_int $(, $argument: $type)*) -> ssize_t {
             const IS_POINT: bool = is_point(stringify!($name));
-            at_point_if(IS_POINT, || {
-                if !is_here($fd, stringify!($name)) {
-                    return -1;
-                }
+            crate::ordered!([$($order $fd)?] at_point_if(IS_POINT, || {
+                let $mover = match place(&[$fd], stringify!($name)) {
+                    Place::Here => Mover::Here,
+                    Place::There(there) => Mover::There(there),
+                    Place::Nowhere => return -1,
+                };
                 // SAFETY: the caller passes valid memory.
                 let memory = unsafe { $memory };
-                if !memory.is_shared() {
+                if matches!($mover, Mover::Here) && !memory.is_shared() {
                     // SAFETY: forwards the caller's arguments.
                     return unsafe { crate::real!($name: fn(c_int $(, $type)*) -> ssize_t)($fd $(, $argument)*) };
                 }
                 // SAFETY: the buffer is private and as long as told.
-                transfer($fd, &memory, $into, |$buffer, $length, $done| unsafe { $call })
-            })
+                transfer($fd, &memory, $into, $mover, |$buffer, $length, $done| unsafe { $call })
+            }))
         }
     )*};
 }
@@ -163,63 +199,112 @@ fn at_or_current(offset: off_t, done: usize) -> off_t {
 ///
 /// # Safety
 /// The buffer has that many bytes.
-unsafe fn read_piece(fd: c_int, buffer: *mut c_void, length: usize, offset: off_t, flags: c_int) -> ssize_t {
+unsafe fn read_piece(
+    mover: Mover,
+    fd: c_int,
+    (buffer, length): (*mut c_void, usize),
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
     let piece = iovec { iov_base: buffer, iov_len: length };
     let real = crate::real!(preadv2: fn(c_int, *const iovec, c_int, off_t, c_int) -> ssize_t);
-    // SAFETY: as promised.
-    unsafe { real(fd, &raw const piece, 1, offset, flags) }
+    match mover {
+        // SAFETY: as promised.
+        Mover::Here => unsafe { real(fd, &raw const piece, 1, offset, flags) },
+        Mover::There(there) => there.call(
+            "preadv2",
+            &[fd.into(), (&raw const piece).word(), 1, offset, flags.into()],
+            &[Buffer::value(&raw const piece), Buffer::write(buffer, length)],
+        ),
+    }
 }
 
 /// One piece by `pwritev2`.
 ///
 /// # Safety
 /// The buffer has that many bytes.
-unsafe fn write_piece(fd: c_int, buffer: *mut c_void, length: usize, offset: off_t, flags: c_int) -> ssize_t {
+unsafe fn write_piece(
+    mover: Mover,
+    fd: c_int,
+    (buffer, length): (*mut c_void, usize),
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
     let piece = iovec { iov_base: buffer, iov_len: length };
     let real = crate::real!(pwritev2: fn(c_int, *const iovec, c_int, off_t, c_int) -> ssize_t);
-    // SAFETY: as promised.
-    unsafe { real(fd, &raw const piece, 1, offset, flags) }
+    match mover {
+        // SAFETY: as promised.
+        Mover::Here => unsafe { real(fd, &raw const piece, 1, offset, flags) },
+        Mover::There(there) => there.call(
+            "pwritev2",
+            &[fd.into(), (&raw const piece).word(), 1, offset, flags.into()],
+            &[Buffer::value(&raw const piece), Buffer::read(buffer, length)],
+        ),
+    }
+}
+
+/// One piece by `sendto`.
+///
+/// # Safety
+/// The buffer has that many bytes, and the address as many as told.
+unsafe fn send_piece(
+    mover: Mover,
+    fd: c_int,
+    (buffer, length): (*mut c_void, usize),
+    flags: c_int,
+    (address, size): (*const sockaddr, socklen_t),
+) -> ssize_t {
+    let real = crate::real!(
+        sendto: fn(c_int, *const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t
+    );
+    match mover {
+        // SAFETY: as promised.
+        Mover::Here => unsafe { real(fd, buffer, length, flags, address, size) },
+        Mover::There(there) => there.call(
+            "sendto",
+            &[fd.into(), buffer.word(), length.word(), flags.into(), address.word(), size.into()],
+            &[Buffer::read(buffer, length), Buffer::read(address, size as usize)],
+        ),
+    }
 }
 
 transferring! {
-    true fn read(fd: c_int, memory: *mut c_void, count: size_t) = Memory::of(memory, count), |buffer, length, _done|
-        crate::real!(read: fn(c_int, *mut c_void, size_t) -> ssize_t)(fd, buffer, length);
-    false fn write(fd: c_int, memory: *const c_void, count: size_t) = Memory::of(memory, count), |buffer, length, _done|
-        crate::real!(write: fn(c_int, *const c_void, size_t) -> ssize_t)(fd, buffer, length);
-    true fn pread(fd: c_int, memory: *mut c_void, count: size_t, offset: off_t) = Memory::of(memory, count),
-        |buffer, length, done| crate::real!(pread: fn(c_int, *mut c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
-    true fn pread64(fd: c_int, memory: *mut c_void, count: size_t, offset: off_t) = Memory::of(memory, count),
-        |buffer, length, done| crate::real!(pread: fn(c_int, *mut c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
-    false fn pwrite(fd: c_int, memory: *const c_void, count: size_t, offset: off_t) = Memory::of(memory, count),
-        |buffer, length, done| crate::real!(pwrite: fn(c_int, *const c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
-    false fn pwrite64(fd: c_int, memory: *const c_void, count: size_t, offset: off_t) = Memory::of(memory, count),
-        |buffer, length, done| crate::real!(pwrite: fn(c_int, *const c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
-    true fn readv(fd: c_int, vector: *const iovec, count: c_int) = Memory::of_vector(vector, count),
-        |buffer, length, _done| crate::real!(read: fn(c_int, *mut c_void, size_t) -> ssize_t)(fd, buffer, length);
-    false fn writev(fd: c_int, vector: *const iovec, count: c_int) = Memory::of_vector(vector, count),
-        |buffer, length, _done| crate::real!(write: fn(c_int, *const c_void, size_t) -> ssize_t)(fd, buffer, length);
-    true fn preadv(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
-        |buffer, length, done| crate::real!(pread: fn(c_int, *mut c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
-    false fn pwritev(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
-        |buffer, length, done| crate::real!(pwrite: fn(c_int, *const c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
-    true fn preadv64(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
-        |buffer, length, done| crate::real!(pread: fn(c_int, *mut c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
-    false fn pwritev64(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
-        |buffer, length, done| crate::real!(pwrite: fn(c_int, *const c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
-    true fn preadv2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
-        |buffer, length, done| read_piece(fd, buffer, length, at_or_current(offset, done), flags);
-    true fn preadv64v2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
-        |buffer, length, done| read_piece(fd, buffer, length, at_or_current(offset, done), flags);
-    false fn pwritev2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
-        |buffer, length, done| write_piece(fd, buffer, length, at_or_current(offset, done), flags);
-    false fn pwritev64v2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
-        |buffer, length, done| write_piece(fd, buffer, length, at_or_current(offset, done), flags);
-    true fn recv(fd: c_int, memory: *mut c_void, count: size_t, flags: c_int) = Memory::of(memory, count),
-        |buffer, length, _done| crate::real!(recv: fn(c_int, *mut c_void, size_t, c_int) -> ssize_t)(fd, buffer, length, flags);
-    false fn send(fd: c_int, memory: *const c_void, count: size_t, flags: c_int) = Memory::of(memory, count),
-        |buffer, length, _done| crate::real!(send: fn(c_int, *const c_void, size_t, c_int) -> ssize_t)(fd, buffer, length, flags);
-    false fn sendto(fd: c_int, memory: *const c_void, count: size_t, flags: c_int, address: *const sockaddr, size: socklen_t)
-        = Memory::of(memory, count), |buffer, length, _done| crate::real!(
-            sendto: fn(c_int, *const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t
-        )(fd, buffer, length, flags, address, size);
+    true [taking] fn read(fd: c_int, memory: *mut c_void, count: size_t) = Memory::of(memory, count), |mover, buffer, length, _done|
+        moved!(mover, (buffer, length, true), read: fn(c_int, *mut c_void, size_t)(fd, buffer, length));
+    false [giving] fn write(fd: c_int, memory: *const c_void, count: size_t) = Memory::of(memory, count), |mover, buffer, length, _done|
+        moved!(mover, (buffer, length, false), write: fn(c_int, *const c_void, size_t)(fd, buffer, length));
+    true [] fn pread(fd: c_int, memory: *mut c_void, count: size_t, offset: off_t) = Memory::of(memory, count),
+        |mover, buffer, length, done| moved!(mover, (buffer, length, true), pread: fn(c_int, *mut c_void, size_t, off_t)(fd, buffer, length, at(offset, done)));
+    true [] fn pread64(fd: c_int, memory: *mut c_void, count: size_t, offset: off_t) = Memory::of(memory, count),
+        |mover, buffer, length, done| moved!(mover, (buffer, length, true), pread: fn(c_int, *mut c_void, size_t, off_t)(fd, buffer, length, at(offset, done)));
+    false [] fn pwrite(fd: c_int, memory: *const c_void, count: size_t, offset: off_t) = Memory::of(memory, count),
+        |mover, buffer, length, done| moved!(mover, (buffer, length, false), pwrite: fn(c_int, *const c_void, size_t, off_t)(fd, buffer, length, at(offset, done)));
+    false [] fn pwrite64(fd: c_int, memory: *const c_void, count: size_t, offset: off_t) = Memory::of(memory, count),
+        |mover, buffer, length, done| moved!(mover, (buffer, length, false), pwrite: fn(c_int, *const c_void, size_t, off_t)(fd, buffer, length, at(offset, done)));
+    true [taking] fn readv(fd: c_int, vector: *const iovec, count: c_int) = Memory::of_vector(vector, count),
+        |mover, buffer, length, _done| moved!(mover, (buffer, length, true), read: fn(c_int, *mut c_void, size_t)(fd, buffer, length));
+    false [giving] fn writev(fd: c_int, vector: *const iovec, count: c_int) = Memory::of_vector(vector, count),
+        |mover, buffer, length, _done| moved!(mover, (buffer, length, false), write: fn(c_int, *const c_void, size_t)(fd, buffer, length));
+    true [] fn preadv(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
+        |mover, buffer, length, done| moved!(mover, (buffer, length, true), pread: fn(c_int, *mut c_void, size_t, off_t)(fd, buffer, length, at(offset, done)));
+    false [] fn pwritev(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
+        |mover, buffer, length, done| moved!(mover, (buffer, length, false), pwrite: fn(c_int, *const c_void, size_t, off_t)(fd, buffer, length, at(offset, done)));
+    true [] fn preadv64(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
+        |mover, buffer, length, done| moved!(mover, (buffer, length, true), pread: fn(c_int, *mut c_void, size_t, off_t)(fd, buffer, length, at(offset, done)));
+    false [] fn pwritev64(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
+        |mover, buffer, length, done| moved!(mover, (buffer, length, false), pwrite: fn(c_int, *const c_void, size_t, off_t)(fd, buffer, length, at(offset, done)));
+    true [] fn preadv2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
+        |mover, buffer, length, done| read_piece(mover, fd, (buffer, length), at_or_current(offset, done), flags);
+    true [] fn preadv64v2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
+        |mover, buffer, length, done| read_piece(mover, fd, (buffer, length), at_or_current(offset, done), flags);
+    false [] fn pwritev2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
+        |mover, buffer, length, done| write_piece(mover, fd, (buffer, length), at_or_current(offset, done), flags);
+    false [] fn pwritev64v2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
+        |mover, buffer, length, done| write_piece(mover, fd, (buffer, length), at_or_current(offset, done), flags);
+    true [taking] fn recv(fd: c_int, memory: *mut c_void, count: size_t, flags: c_int) = Memory::of(memory, count),
+        |mover, buffer, length, _done| moved!(mover, (buffer, length, true), recv: fn(c_int, *mut c_void, size_t, c_int)(fd, buffer, length, flags));
+    false [giving] fn send(fd: c_int, memory: *const c_void, count: size_t, flags: c_int) = Memory::of(memory, count),
+        |mover, buffer, length, _done| moved!(mover, (buffer, length, false), send: fn(c_int, *const c_void, size_t, c_int)(fd, buffer, length, flags));
+    false [giving] fn sendto(fd: c_int, memory: *const c_void, count: size_t, flags: c_int, address: *const sockaddr, size: socklen_t)
+        = Memory::of(memory, count), |mover, buffer, length, _done| send_piece(mover, fd, (buffer, length), flags, (address, size));
 }

@@ -1,7 +1,9 @@
 //! System calls that take their buffers in a vector.
 
-use super::descriptors::is_here;
+use super::channels::{giving, taking};
+use super::descriptors::{Place, place};
 use super::{Buffer, with_buffers};
+use gondwana_sys::Argument;
 use libc::{c_int, c_uint, iovec, mmsghdr, msghdr, ssize_t, timespec};
 
 /// Adds the buffers of a vector, and the vector itself.
@@ -50,29 +52,61 @@ fn of_vector(vector: *const iovec, count: usize) -> Vec<Buffer> {
     buffers
 }
 
+fn headers(messages: *mut mmsghdr, count: c_uint) -> Vec<*const msghdr> {
+    // SAFETY: the caller of the wrapped function promises `count` elements.
+    (0..count as usize).map(|index| unsafe { &raw const (*messages.add(index)).msg_hdr }).collect()
+}
+
+/// A socket, and the descriptors that messages pass through it.
+fn with_passed(socket: c_int, messages: &[*const msghdr]) -> Vec<c_int> {
+    let mut all = vec![socket];
+    for &message in messages.iter().filter(|message| !message.is_null()) {
+        // SAFETY: the caller of the wrapped function promises valid messages.
+        unsafe {
+            let mut part = libc::CMSG_FIRSTHDR(message);
+            while let Some(header) = part.as_ref() {
+                if (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+                    let numbers = libc::CMSG_DATA(part).cast::<c_int>();
+                    let bytes = header.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
+                    all.extend(
+                        (0..bytes / size_of::<c_int>()).map(|index| numbers.add(index).read_unaligned()),
+                    );
+                }
+                part = libc::CMSG_NXTHDR(message, part);
+            }
+        }
+    }
+    all
+}
+
 macro_rules! vectored {
-    ($(fn $name:ident($fd:ident: c_int, $($argument:ident: $type:ty),*) -> $result:ty = $buffers:expr;)*) => {$(
+    ($($order:ident fn $name:ident($fd:ident: c_int, $($argument:ident: $type:ty),*) -> $result:ty = $buffers:expr, $descriptors:expr;)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($fd: c_int, $($argument: $type),*) -> $result {
-            if !is_here($fd, stringify!($name)) {
-                return -1;
-            }
-            with_buffers(&$buffers, || {
-                // SAFETY: forwards the caller's arguments.
-                unsafe { crate::real!($name: fn(c_int, $($type),*) -> $result)($fd, $($argument),*) }
+            $order($fd, || match place(&$descriptors, stringify!($name)) {
+                Place::Here => with_buffers(&$buffers, || {
+                    // SAFETY: forwards the caller's arguments.
+                    unsafe { crate::real!($name: fn(c_int, $($type),*) -> $result)($fd, $($argument),*) }
+                }),
+                Place::There(there) => {
+                    let words = [$fd.word(), $($argument.word()),*];
+                    there.call(stringify!($name), &words, &$buffers)
+                }
+                Place::Nowhere => -1,
             })
         }
     )*};
 }
 
 vectored! {
-    fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t = of_message(message, true);
-    fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t = of_message(message, false);
-    fn recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int
-        = of_messages(messages, count, true, Buffer::result(timeout));
-    fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int
-        = of_messages(messages, count, false, Buffer::read(messages, 0));
-    fn vmsplice(fd: c_int, vector: *const iovec, count: usize, flags: c_uint) -> ssize_t = of_vector(vector, count);
+    taking fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t = of_message(message, true), [fd];
+    giving fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t
+        = of_message(message, false), with_passed(fd, &[message]);
+    taking fn recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int
+        = of_messages(messages, count, true, Buffer::result(timeout)), [fd];
+    giving fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int
+        = of_messages(messages, count, false, Buffer::read(messages, 0)), with_passed(fd, &headers(messages, count));
+    giving fn vmsplice(fd: c_int, vector: *const iovec, count: usize, flags: c_uint) -> ssize_t = of_vector(vector, count), [fd];
 }

@@ -4,7 +4,7 @@
 //! A change is made on the node whose part the addresses are in at last: it may give them out anew as soon as nothing is there.
 
 use super::failed;
-use crate::io::descriptors::{fetch, is_here};
+use crate::io::descriptors::{There, fetch, status};
 use crate::numbers::int;
 use crate::private_stack::uninterrupted;
 use gondwana_memory::PAGE_SIZE;
@@ -32,21 +32,15 @@ pub(super) enum Kind {
 
 /// What is open at a number of this process.
 pub(super) fn kind(fd: c_int) -> Kind {
-    uninterrupted(|| {
-        // SAFETY: zero is a valid value, and the kernel fills it in on a private stack.
-        let stat = unsafe {
-            let mut stat: libc::stat = std::mem::zeroed();
-            if gondwana_sys::syscall!(libc::SYS_fstat, fd, &raw mut stat) != 0 {
-                return Kind::Other;
-            }
-            stat
-        };
-        match stat.st_mode & libc::S_IFMT {
-            libc::S_IFREG => Kind::Regular,
-            libc::S_IFCHR if stat.st_rdev == libc::makedev(1, 5) => Kind::Zeros,
-            _ => Kind::Other,
+    match status(fd) {
+        Some(found) if found.st_mode & libc::S_IFMT == libc::S_IFREG => Kind::Regular,
+        Some(found)
+            if found.st_mode & libc::S_IFMT == libc::S_IFCHR && found.st_rdev == libc::makedev(1, 5) =>
+        {
+            Kind::Zeros
         }
-    })
+        _ => Kind::Other,
+    }
 }
 
 /// True if flags of `mmap` ask for a shared mapping.
@@ -57,8 +51,17 @@ pub(super) fn is_shared(flags: c_int) -> bool {
 /// True if nobody can write to the file by this descriptor.
 fn is_read_only(fd: c_int) -> bool {
     // SAFETY: touches no memory.
-    let flags = int(unsafe { gondwana_sys::syscall!(libc::SYS_fcntl, fd, libc::F_GETFL, 0) });
+    reads_only(int(unsafe { gondwana_sys::syscall!(libc::SYS_fcntl, fd, libc::F_GETFL, 0) }))
+}
+
+fn reads_only(flags: c_int) -> bool {
     flags & libc::O_ACCMODE == libc::O_RDONLY
+}
+
+/// True if a shared mapping of another node's descriptor is to be a copy of the file.
+pub(super) fn is_read_only_there(there: There, fd: c_int, protection: c_int) -> bool {
+    protection & libc::PROT_READ != 0
+        && reads_only(there.call("fcntl", &[fd.into(), libc::F_GETFL.into(), 0], &[]))
 }
 
 /// True if a shared mapping of a regular file is to be in the memory of mapped files, and not a copy, or this node's alone.
@@ -327,9 +330,4 @@ pub(crate) unsafe extern "C-unwind" fn msync(address: *mut c_void, length: size_
         // SAFETY: forwards the caller's arguments.
         unsafe { crate::real!(msync: fn(*mut c_void, size_t, c_int) -> c_int)(address, length, flags) }
     })
-}
-
-/// True if the descriptor of a file mapping can be used here. Otherwise `errno` is set.
-pub(super) fn is_open(fd: c_int) -> bool {
-    is_here(fd, "mmap")
 }

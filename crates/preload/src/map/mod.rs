@@ -1,8 +1,10 @@
 //! Mappings of the program: anonymous ones and copies of files are shared like its heap, shared mappings of files are [those files](files).
 
+use crate::io::descriptors::{Place, place};
 use forbidden::Forbidden;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
+use gondwana_sys::Argument;
 use libc::{c_int, c_void, off_t, size_t};
 use pages::{read_file, share};
 use protection::{allow_again, protect, real_protect, restrict, result};
@@ -33,10 +35,23 @@ unsafe extern "C" fn map(
     let caller = unsafe { Caller::at(slot) };
     let file_kind = match Node::current() {
         Some(_) if flags & libc::MAP_ANONYMOUS == 0 && files::is_shared(flags) => {
-            if !files::is_open(fd) {
-                return libc::MAP_FAILED;
+            match place(&[fd], "mmap") {
+                Place::Here => files::kind(fd),
+                Place::There(there) if files::is_read_only_there(there, fd, protection) => files::Kind::Other,
+                Place::There(there) => {
+                    let words = [
+                        address.word(),
+                        length.word(),
+                        protection.word(),
+                        flags.word(),
+                        fd.word(),
+                        offset.word(),
+                    ];
+                    let mapped: i64 = there.call("mmap", &words, &[]);
+                    return mapped as *mut c_void;
+                }
+                Place::Nowhere => return libc::MAP_FAILED,
             }
-            files::kind(fd)
         }
         _ => files::Kind::Other,
     };

@@ -1,7 +1,7 @@
 //! The current directory and the mask of permissions of new files.
 
 use super::{common, in_order, result_of, tell};
-use crate::io::descriptors::is_here;
+use crate::io::descriptors::{Place, place};
 use gondwana_node::{Node, ProcessChange};
 use libc::{c_char, c_int, mode_t};
 use std::ffi::{CStr, CString};
@@ -90,8 +90,10 @@ pub(crate) unsafe extern "C" fn chdir(path: *const c_char) -> c_int {
 /// As the C library's `fchdir`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fchdir(folder: c_int) -> c_int {
-    if !is_here(folder, "fchdir") {
-        return -1;
+    match place(&[folder], "fchdir") {
+        Place::Here => {}
+        Place::There(there) => return there.call("fchdir", &[folder.into()], &[]),
+        Place::Nowhere => return -1,
     }
     let call = || {
         // SAFETY: touches no memory.

@@ -79,10 +79,7 @@ impl Cancellation {
             node.interrupt(WaitSlot(slot));
         }
         if point != 0 || self.asynchronous.load(Ordering::Relaxed) {
-            // SAFETY: touches no memory.
-            unsafe {
-                gondwana_sys::syscall!(libc::SYS_tgkill, gondwana_sys::process(), self.kernel, SIGNAL);
-            }
+            interrupt(self.kernel);
         }
         true
     }
@@ -99,6 +96,27 @@ pub(crate) fn begin(thread: u64) {
 pub(super) fn end(thread: u64) {
     OWN.set(null());
     drop(uninterrupted(|| lock(&THREADS).remove(&thread)));
+}
+
+/// Interrupts a system call of a thread, by its number of the kernel's, that is [interruptible](be_interruptible).
+pub(crate) fn interrupt(kernel: c_int) {
+    // SAFETY: touches no memory.
+    unsafe { gondwana_sys::syscall!(libc::SYS_tgkill, gondwana_sys::process(), kernel, SIGNAL) };
+}
+
+/// Calls of the calling thread, one of the runtime's, can be interrupted from now on.
+pub(crate) fn be_interruptible() {
+    let set = Box::new(1_u64 << (SIGNAL - 1));
+    // SAFETY: the set is as long as told.
+    unsafe {
+        gondwana_sys::syscall!(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_UNBLOCK,
+            &raw const *set,
+            null::<u64>(),
+            size_of::<u64>()
+        )
+    };
 }
 
 /// Requests that a thread of this node ends, if there is one of this number; 0 or `ESRCH`. It may start a thread.

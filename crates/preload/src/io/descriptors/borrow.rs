@@ -46,10 +46,13 @@ pub(super) enum Borrowed {
 
 /// Copies a descriptor from its owner, in place of the placeholder.
 pub(super) fn borrow(node: &'static Node, owner: usize, number: c_int) -> Borrowed {
+    if !node.is_on_one_computer() {
+        return Borrowed::OutOfReach;
+    }
     loop {
         let forgotten = FORGOTTEN.load(Ordering::SeqCst);
         let Ok(process) = node.borrow_descriptor(owner, number) else { return Borrowed::Closed };
-        if !node.is_on_one_computer() || !copy(process, number, Lasting::UntilExec) {
+        if !copy(process, number, Lasting::UntilExec) {
             return Borrowed::OutOfReach;
         }
         BORROWED.set(number);

@@ -2,28 +2,39 @@
 //!
 //! The nodes of a run divide the numbers, so that two never open different files at the same one. At the numbers of
 //! other nodes a node has *placeholders* (`stops`). A call on a placeholder refers to a descriptor of another node:
-//! on one computer the node then gets a copy of it; otherwise the call fails.
+//! on one computer the node then gets a copy of it; otherwise the other node makes the call (`there`, `for_others`).
 
+mod apart;
 mod bits;
 mod borrow;
 mod calls;
 mod copy;
 mod division;
+mod event;
+mod events;
+mod for_others;
 mod limit;
+mod place;
 mod ranges;
 mod sets;
 mod standard;
+mod status;
 mod stops;
+mod there;
+mod watch;
 
 pub(crate) use borrow::{close_here, forget, lend, recall};
 pub(crate) use copy::fetch;
+pub(crate) use for_others::call_here;
 pub(crate) use limit::{believed, for_child, for_exec, restore};
+pub(crate) use place::{Place, place};
 pub(crate) use ranges::{borrow_all, next_open};
 pub(crate) use standard::{follow, notice};
+pub(crate) use status::{is_channel, is_file, status};
 pub(crate) use stops::reserve;
+pub(crate) use there::{MOST as MOST_THERE, There};
 
-use borrow::Borrowed;
-use gondwana_node::{Node, Thread};
+use gondwana_node::Node;
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use stops::{Numbers, other_owner};
@@ -32,34 +43,23 @@ use stops::{Numbers, other_owner};
 pub(crate) fn begin() {
     let Some(numbers) = Numbers::get() else { return };
     stops::begin(numbers);
+    status::begin();
     limit::settle(numbers.division.room());
     borrow::begin();
 }
 
-/// True if a call may use this descriptor. Otherwise `errno` is set to EBADF.
+/// True if this process makes a call on a descriptor: for calls that no other node can make. Otherwise `errno` is set to EBADF.
 #[inline]
 pub(crate) fn is_here(number: c_int, call: &str) -> bool {
-    !stops::is_stop(number) || is_reachable(number, call)
-}
-
-#[cold]
-fn is_reachable(number: c_int, call: &str) -> bool {
-    if let Some((node, owner)) = other_owner(number) {
-        let before = crate::errno::get();
-        // Inside the runtime, a thread cannot send a request.
-        let found =
-            if Thread::inside_runtime() { Borrowed::OutOfReach } else { borrow::borrow(node, owner, number) };
-        match found {
-            Borrowed::Here => {
-                crate::errno::set(before);
-                return true;
-            }
-            Borrowed::Closed => {}
-            Borrowed::OutOfReach => refuse(node, owner, number, call),
+    match place(&[number], call) {
+        Place::Here => true,
+        Place::There(There { node, owner }) => {
+            refuse(node, owner, number, call);
+            crate::errno::set(libc::EBADF);
+            false
         }
+        Place::Nowhere => false,
     }
-    crate::errno::set(libc::EBADF);
-    false
 }
 
 /// True if the program may open a number of its choice: another node has nothing open there.

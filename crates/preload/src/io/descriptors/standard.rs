@@ -4,6 +4,7 @@
 //! notices it.
 
 use super::copy::{Lasting, copy};
+use super::status;
 use super::stops::{self, Numbers};
 use crate::numbers::many;
 use gondwana_node::{Node, ProcessChange, StandardStream, Thread};
@@ -69,12 +70,9 @@ pub(super) fn changed(number: c_int) {
 
 /// True if a descriptor is `/dev/null`, which every computer has.
 fn is_null_device(number: c_int) -> bool {
-    // SAFETY: all zero is valid, and the result goes to a private variable.
-    unsafe {
-        let mut found: libc::stat = std::mem::zeroed();
-        let told = crate::real!(fstat: fn(c_int, *mut libc::stat) -> c_int)(number, &raw mut found) == 0;
-        told && found.st_mode & libc::S_IFMT == libc::S_IFCHR && found.st_rdev == libc::makedev(1, 3)
-    }
+    status(number).is_some_and(|found| {
+        found.st_mode & libc::S_IFMT == libc::S_IFCHR && found.st_rdev == libc::makedev(1, 3)
+    })
 }
 
 /// Prints once that the stream has changed on this node only.

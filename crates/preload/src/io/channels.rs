@@ -1,0 +1,85 @@
+//! Pipes, sockets and the like order what threads do: who takes something out of one sees what the one who put it there has
+//! written before.
+//!
+//! The kernel orders nothing between nodes. So a release precedes what a thread puts into a channel, and an acquire follows what it
+//! takes out of one.
+
+use super::Failing;
+use super::descriptors::is_channel;
+use gondwana_node::{Node, Thread};
+use libc::c_int;
+
+/// This node, if threads of several nodes do anything and the calling one is the program's.
+fn with_company() -> Option<&'static Node> {
+    Node::current().filter(|node| node.has_company() && Thread::is_of_program() && !Thread::inside_runtime())
+}
+
+/// Other nodes see what this one has written.
+#[cold]
+fn publish(node: &'static Node) {
+    let before = crate::errno::get();
+    node.release_and_wait();
+    crate::errno::set(before);
+}
+
+/// This node sees what others have published.
+#[cold]
+fn see(node: &'static Node) {
+    let before = crate::errno::get();
+    node.acquire(None);
+    crate::errno::set(before);
+}
+
+/// Makes a call that puts something into a channel, or closes it, which its reader notices.
+#[inline]
+pub(crate) fn giving<R>(descriptor: c_int, call: impl FnOnce() -> R) -> R {
+    if let Some(node) = with_company()
+        && is_channel(descriptor)
+    {
+        publish(node);
+    }
+    call()
+}
+
+/// Makes a call that takes something out of a channel.
+#[inline]
+pub(crate) fn taking<R: Failing>(descriptor: c_int, call: impl FnOnce() -> R) -> R {
+    let result = call();
+    if !result.failed()
+        && let Some(node) = with_company()
+        && is_channel(descriptor)
+    {
+        see(node);
+    }
+    result
+}
+
+/// Makes a call by which threads of the program wait for each other, in both directions.
+#[inline]
+pub(crate) fn exchanging<R: Failing>(descriptor: c_int, call: impl FnOnce() -> R) -> R {
+    giving(descriptor, || taking(descriptor, call))
+}
+
+/// Makes a call that locks or unlocks a file, of which threads may have several descriptors.
+#[inline]
+pub(crate) fn locking<R: Failing>(_file: c_int, call: impl FnOnce() -> R) -> R {
+    let Some(node) = with_company() else { return call() };
+    publish(node);
+    let result = call();
+    if !result.failed() {
+        see(node);
+    }
+    result
+}
+
+/// Makes a call that waits for several descriptors.
+#[inline]
+pub(crate) fn waiting(call: impl FnOnce() -> c_int) -> c_int {
+    let count = call();
+    if count > 0
+        && let Some(node) = with_company()
+    {
+        see(node);
+    }
+    count
+}

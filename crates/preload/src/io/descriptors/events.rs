@@ -1,0 +1,338 @@
+//! `epoll`, also on descriptors that other nodes have open.
+//!
+//! The node that has such a descriptor has a *mirror* of the `epoll` descriptor: another one, on which it adds the descriptor with the
+//! program's events and data. The `epoll` descriptor itself has an event that a [`Watch`] of the mirror makes readable. A wait that
+//! finds this event asks the mirror, without waiting; so whatever the program has chosen (level or edge, once, exclusively) holds
+//! there.
+
+use super::event::Event;
+use super::place::{Place, place};
+use super::sets::{milliseconds, of_milliseconds, of_time};
+use super::there::There;
+use super::watch::Watch;
+use crate::io::channels::waiting;
+use crate::io::{Buffer, with_buffers};
+use crate::numbers::{int, many};
+use crate::pthread::cancel::at_point_if;
+use crate::signals::{with_mask, without_faults};
+use gondwana_locks::lock;
+use gondwana_sys::Argument;
+use libc::{c_int, epoll_event, pollfd, sigset_t, timespec};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// The mirror of an `epoll` descriptor of this node on another one.
+struct Mirror {
+    /// The descriptor and the node that it is the mirror of.
+    of: (c_int, usize),
+    there: There,
+    /// Its number there.
+    number: c_int,
+    event: Arc<Event>,
+    /// The wait for the mirror, while there is one.
+    watch: Mutex<Option<Watch>>,
+}
+
+/// All mirrors, by the data of their events.
+static MIRRORS: Mutex<BTreeMap<u64, Arc<Mirror>>> = Mutex::new(BTreeMap::new());
+
+/// There has been a mirror.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// The data of events of mirrors begin like this: an address that the program has nothing at.
+fn first_data() -> u64 {
+    &raw const MIRRORS as u64
+}
+
+impl Mirror {
+    /// Waits until something is ready there, unless a thread does.
+    fn watch(self: &Arc<Self>) {
+        let mut present = lock(&self.watch);
+        if present.as_ref().is_some_and(|watch| !watch.is_over()) {
+            return;
+        }
+        let set = vec![pollfd { fd: self.number, events: libc::POLLIN, revents: 0 }];
+        let event = Arc::clone(&self.event);
+        *present = Some(Watch::begin(self.there, set, move || event.notify()));
+    }
+
+    /// What is ready there, at most so much.
+    fn ready(&self, most: usize) -> Vec<epoll_event> {
+        let mut events = vec![epoll_event { events: 0, u64: 0 }; most];
+        let words = [self.number.into(), events.as_mut_ptr().word(), most.word(), 0];
+        let buffer = Buffer::write(events.as_mut_ptr(), most * size_of::<epoll_event>());
+        let count: c_int = self.there.call("epoll_wait", &words, &[buffer]);
+        events.truncate(usize::try_from(count).unwrap_or(0));
+        events
+    }
+}
+
+/// The mirror of a descriptor at a node, made if it is not there yet; the error is an error number.
+fn mirror(epoll: c_int, there: There) -> Result<Arc<Mirror>, c_int> {
+    let of = (epoll, there.owner);
+    if let Some(known) = known(of) {
+        return Ok(known);
+    }
+    let number: c_int = there.call("epoll_create1", &[libc::EPOLL_CLOEXEC.into()], &[]);
+    if number < 0 {
+        return Err(crate::errno::get());
+    }
+    let close = |error| {
+        let _: c_int = there.call("close", &[number.into()], &[]);
+        error
+    };
+    let event = Arc::new(Event::new().map_err(close)?);
+    let mut mirrors = lock(&MIRRORS);
+    // Another thread may have been faster.
+    if let Some(known) = mirrors.values().find(|mirror| mirror.of == of).cloned() {
+        drop(mirrors);
+        close(0);
+        return Ok(known);
+    }
+    let data = (first_data()..).find(|data| !mirrors.contains_key(data)).expect("numbers are left");
+    let mut added = Box::new(epoll_event { events: libc::EPOLLIN as u32, u64: data });
+    // SAFETY: the event is private.
+    let failed = unsafe {
+        gondwana_sys::syscall!(
+            libc::SYS_epoll_ctl,
+            epoll,
+            libc::EPOLL_CTL_ADD,
+            event.number(),
+            &raw mut *added
+        ) != 0
+    };
+    if failed {
+        let error = crate::errno::get();
+        drop(mirrors);
+        return Err(close(error));
+    }
+    let made = Arc::new(Mirror { of, there, number, event, watch: Mutex::new(None) });
+    mirrors.insert(data, Arc::clone(&made));
+    ANY.store(true, Ordering::SeqCst);
+    drop(mirrors);
+    made.watch();
+    Ok(made)
+}
+
+fn known(of: (c_int, usize)) -> Option<Arc<Mirror>> {
+    lock(&MIRRORS).values().find(|mirror| mirror.of == of).cloned()
+}
+
+/// A descriptor of this node was closed: its mirrors go.
+pub(super) fn forget(number: c_int) {
+    if !ANY.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut mirrors = lock(&MIRRORS);
+    let gone: Vec<u64> =
+        mirrors.iter().filter(|(_, one)| one.of.0 == number).map(|(&data, _)| data).collect();
+    let gone: Vec<Arc<Mirror>> = gone.iter().filter_map(|data| mirrors.remove(data)).collect();
+    drop(mirrors);
+    for mirror in gone {
+        let watch = lock(&mirror.watch).take();
+        watch.map(Watch::end);
+        let _: c_int = mirror.there.call("close", &[mirror.number.into()], &[]);
+    }
+}
+
+/// # Safety
+/// As the C library's `epoll_ctl`.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn epoll_ctl(
+    epoll: c_int,
+    operation: c_int,
+    other: c_int,
+    event: *mut epoll_event,
+) -> c_int {
+    let words = [epoll.into(), operation.into(), other.into(), event.word()];
+    match place(&[epoll], "epoll_ctl") {
+        Place::Here => {}
+        Place::There(there) => return there.call("epoll_ctl", &words, &[Buffer::value(event)]),
+        Place::Nowhere => return -1,
+    }
+    match place(&[other], "epoll_ctl") {
+        Place::Here => with_buffers(&[Buffer::value(event)], || {
+            // SAFETY: forwards the caller's arguments.
+            unsafe {
+                crate::real!(epoll_ctl: fn(c_int, c_int, c_int, *mut epoll_event) -> c_int)(
+                    epoll, operation, other, event,
+                )
+            }
+        }),
+        Place::There(there) => match mirror(epoll, there) {
+            Ok(mirror) => {
+                let words = [mirror.number.into(), operation.into(), other.into(), event.word()];
+                there.call("epoll_ctl", &words, &[Buffer::value(event)])
+            }
+            Err(error) => {
+                crate::errno::set(error);
+                -1
+            }
+        },
+        Place::Nowhere => -1,
+    }
+}
+
+/// Replaces the events of mirrors among `ready` by what is ready there. Gives how many there are then.
+fn with_mirrored(events: &mut [epoll_event], ready: usize) -> usize {
+    let mirrors: Vec<Arc<Mirror>> = {
+        let all = lock(&MIRRORS);
+        events[..ready].iter().filter_map(|event| all.get(&{ event.u64 }).cloned()).collect()
+    };
+    if mirrors.is_empty() {
+        return ready;
+    }
+    let is_mirrored = |event: &epoll_event| lock(&MIRRORS).contains_key(&{ event.u64 });
+    let mut found: Vec<epoll_event> =
+        events[..ready].iter().filter(|event| !is_mirrored(event)).copied().collect();
+    for mirror in mirrors {
+        // Ahead of the question: what is ready after it is notified again.
+        mirror.event.forget();
+        if found.len() < events.len() {
+            found.extend(mirror.ready(events.len() - found.len()));
+        }
+        mirror.watch();
+    }
+    events[..found.len()].copy_from_slice(&found);
+    found.len()
+}
+
+/// `epoll_wait` by this process, at most so long.
+fn wait_here(epoll: c_int, most: c_int, longest: Option<Duration>) -> Result<Vec<epoll_event>, c_int> {
+    let until = longest.map(|longest| Instant::now() + longest);
+    let mut events = vec![epoll_event { events: 0, u64: 0 }; many(most)];
+    loop {
+        let left = until.map_or(-1, |until| milliseconds(until.saturating_duration_since(Instant::now())));
+        // SAFETY: the events are private, and as many as told.
+        let count =
+            unsafe { gondwana_sys::syscall!(libc::SYS_epoll_wait, epoll, events.as_mut_ptr(), most, left) };
+        let Ok(count) = usize::try_from(count) else { return Err(crate::errno::get()) };
+        let found = with_mirrored(&mut events, count);
+        if found > 0 || count == 0 {
+            events.truncate(found);
+            return Ok(events);
+        }
+    }
+}
+
+/// A wait that the C library's function cannot make.
+enum Apart {
+    /// By this process, which has mirrors.
+    Mirrored,
+    /// By the node that has the descriptor.
+    There(There),
+    /// By none.
+    Nowhere,
+}
+
+impl Apart {
+    /// How to wait for a descriptor; `None` if the C library's function can.
+    fn of(epoll: c_int, name: &str) -> Option<Self> {
+        match place(&[epoll], name) {
+            Place::Here => ANY.load(Ordering::Relaxed).then_some(Self::Mirrored),
+            Place::There(there) => Some(Self::There(there)),
+            Place::Nowhere => Some(Self::Nowhere),
+        }
+    }
+
+    /// Waits at most so long.
+    ///
+    /// # Safety
+    /// There is room for so many events.
+    unsafe fn wait(
+        self,
+        epoll: c_int,
+        events: *mut epoll_event,
+        most: c_int,
+        longest: Option<Duration>,
+    ) -> c_int {
+        match self {
+            Self::Mirrored => match wait_here(epoll, most, longest) {
+                Ok(found) => {
+                    // SAFETY: as promised.
+                    unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), events, found.len()) };
+                    int(found.len())
+                }
+                Err(error) => {
+                    crate::errno::set(error);
+                    -1
+                }
+            },
+            Self::There(there) => {
+                let milliseconds = longest.map_or(-1, milliseconds);
+                let words = [epoll.into(), events.word(), most.into(), milliseconds.into()];
+                there.call("epoll_wait", &words, &[room(events, most)])
+            }
+            Self::Nowhere => -1,
+        }
+    }
+}
+
+/// The memory of so many events.
+fn room(events: *mut epoll_event, most: c_int) -> Buffer {
+    Buffer::write(events, many(most) * size_of::<epoll_event>())
+}
+
+/// # Safety
+/// As the C library's `epoll_wait`.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn epoll_wait(
+    epoll: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    timeout: c_int,
+) -> c_int {
+    let call = || match Apart::of(epoll, "epoll_wait") {
+        // SAFETY: forwards the caller's arguments.
+        Some(apart) => unsafe { apart.wait(epoll, events, most, of_milliseconds(timeout)) },
+        None => with_buffers(&[room(events, most)], || {
+            // SAFETY: forwards the caller's arguments.
+            unsafe {
+                crate::real!(epoll_wait: fn(c_int, *mut epoll_event, c_int, c_int) -> c_int)(
+                    epoll, events, most, timeout,
+                )
+            }
+        }),
+    };
+    waiting(|| at_point_if(true, call))
+}
+
+/// Defines functions that wait for events with a temporary signal mask.
+macro_rules! waiting_for_events {
+    ($($name:ident($timeout:ident: $type:ty) $longest:expr, $buffer:expr;)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C-unwind" fn $name(
+            epoll: c_int,
+            events: *mut epoll_event,
+            most: c_int,
+            $timeout: $type,
+            mask: *const sigset_t,
+        ) -> c_int {
+            // SAFETY: the caller passes null or a set; the call gets a copy.
+            let own = unsafe { without_faults(libc::SIG_SETMASK, mask) };
+            let mask = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+            let call = || match Apart::of(epoll, stringify!($name)) {
+                // SAFETY: forwards the caller's arguments.
+                Some(apart) => with_mask(own.as_ref(), || unsafe { apart.wait(epoll, events, most, $longest) }),
+                None => with_buffers(&[room(events, most), $buffer, Buffer::value(mask)], || {
+                    // SAFETY: forwards the caller's arguments.
+                    unsafe {
+                        crate::real!($name: fn(c_int, *mut epoll_event, c_int, $type, *const sigset_t) -> c_int)(
+                            epoll, events, most, $timeout, mask,
+                        )
+                    }
+                }),
+            };
+            waiting(|| at_point_if(true, call))
+        }
+    )*};
+}
+
+waiting_for_events! {
+    epoll_pwait(timeout: c_int) of_milliseconds(timeout), Buffer::read(std::ptr::null::<u8>(), 0);
+    epoll_pwait2(timeout: *const timespec) of_time(timeout), Buffer::value(timeout);
+}

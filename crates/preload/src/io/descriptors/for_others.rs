@@ -1,0 +1,120 @@
+//! Calls of threads of other nodes on descriptors of this node: the counterpart of `there`.
+
+use crate::pthread::cancel::be_interruptible;
+use gondwana_locks::lock;
+use gondwana_node::{CallMemory, DescriptorCall, DescriptorDone, Direction, Pointer};
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::sync::Mutex;
+
+const WORD: usize = size_of::<u64>();
+
+/// Any function of the C library with whole words for arguments: those that it does not have are in registers that it does not read.
+type Function = unsafe extern "C-unwind" fn(u64, u64, u64, u64, u64, u64) -> i64;
+
+/// Memory of a call, as aligned as any that a program may pass.
+struct Range {
+    memory: CallMemory,
+    words: Vec<u128>,
+}
+
+impl Range {
+    /// Takes the contents from what travelled with the call.
+    fn new(memory: CallMemory, bytes: &mut &[u8]) -> Self {
+        let length = memory.length as usize;
+        let mut range = Self { memory, words: vec![0; length.div_ceil(size_of::<u128>())] };
+        if memory.direction != Direction::Filled {
+            let (contents, rest) = bytes.split_at_checked(length).unwrap_or((bytes, &[]));
+            *bytes = rest;
+            range.bytes_mut()[..contents.len()].copy_from_slice(contents);
+        }
+        range
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        let length = self.memory.length as usize;
+        // SAFETY: the words have at least that many bytes, all initialised.
+        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), length) }
+    }
+
+    fn address(&self) -> u64 {
+        self.words.as_ptr() as u64
+    }
+}
+
+/// For another node: makes a call on a descriptor of this one, by the function that a thread of the program would call here. Waiting
+/// ends when `is_interrupted`.
+pub(crate) fn call_here(
+    call: &DescriptorCall,
+    mut bytes: &[u8],
+    is_interrupted: &dyn Fn() -> bool,
+) -> DescriptorDone {
+    let Some(function) = function(&call.function) else {
+        return DescriptorDone { result: -1, error: libc::ENOSYS, bytes: vec![] };
+    };
+    be_interruptible();
+    let mut arguments = call.arguments;
+    let mut ranges: Vec<Range> = vec![];
+    for &memory in &call.memory {
+        let range = Range::new(memory, &mut bytes);
+        let address = range.address();
+        match memory.pointer {
+            Pointer::Argument(index) => {
+                if let Some(argument) = arguments.get_mut(usize::from(index)) {
+                    *argument = address;
+                }
+            }
+            Pointer::Inside { memory, at } => {
+                let outer = ranges.get_mut(usize::from(memory)).map(Range::bytes_mut);
+                let place = outer.and_then(|outer| outer.get_mut(at as usize..at as usize + WORD));
+                if let Some(place) = place {
+                    place.copy_from_slice(&address.to_ne_bytes());
+                }
+            }
+        }
+        ranges.push(range);
+    }
+    let [a, b, c, d, e, f] = arguments;
+    let (result, error) = loop {
+        crate::errno::set(0);
+        // SAFETY: a function of this name, with the arguments that the program gave it, and memory as long as the program's.
+        let result = unsafe { function(a, b, c, d, e, f) };
+        let error = crate::errno::get();
+        // The signal may have been for the call before.
+        if error != libc::EINTR || is_interrupted() {
+            break (result, error);
+        }
+    };
+    let written = ranges.iter_mut().flat_map(|range| {
+        let length = match range.memory.direction {
+            Direction::Read => 0,
+            Direction::Changed => range.memory.length as usize,
+            Direction::Filled => usize::try_from(result).unwrap_or(0).min(range.memory.length as usize),
+        };
+        range.bytes_mut()[..length].to_vec()
+    });
+    DescriptorDone { result, error, bytes: written.collect() }
+}
+
+/// The function of a name: this library's, in front of the C library's, or the C library's.
+fn function(name: &str) -> Option<Function> {
+    static KNOWN: Mutex<Option<HashMap<String, usize>>> = Mutex::new(None);
+    let mut known = lock(&KNOWN);
+    let known = known.get_or_insert_default();
+    let address = match known.get(name) {
+        Some(&address) => address,
+        None => *known.entry(name.to_owned()).or_insert(address(&CString::new(name).ok()?)?),
+    };
+    // SAFETY: functions on descriptors have numbers and pointers for arguments, and a number or a pointer for a result.
+    Some(unsafe { std::mem::transmute::<usize, Function>(address) })
+}
+
+fn address(name: &CStr) -> Option<usize> {
+    // SAFETY: this library is never unloaded.
+    let own = unsafe { gondwana_elf::loaded::at(address as *const () as usize) }?;
+    own.function(name).or_else(|| {
+        // SAFETY: the name is a C string.
+        let next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+        (next != 0).then_some(next)
+    })
+}
