@@ -1,6 +1,6 @@
 //! Stacks inside the span, each above a guard range.
 
-use crate::map::{allow_here, forbid_here};
+use crate::map::{allow_again, allow_here, forbid_here};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::Node;
 use std::ops::Range;
@@ -16,6 +16,12 @@ pub(crate) fn take(node: &'static Node, bytes: usize) -> Option<Range<usize>> {
     let stack = bottom + GUARD..bottom + GUARD + bytes;
     node.begin_stack(&stack);
     Some(stack)
+}
+
+/// The thread on a stack is about to end. What the program has protected there (the JVM does) must not stay so when the memory is
+/// something else.
+pub(crate) fn unprotect(node: &'static Node, stack: &Range<usize>) {
+    allow_again(node, stack);
 }
 
 /// Frees a stack on which no thread runs any more.

@@ -7,7 +7,7 @@ use gondwana_node::{Caller, Node};
 use gondwana_sys::Argument;
 use libc::{c_int, c_void, off_t, size_t};
 use pages::{read_file, share};
-use protection::{allow_again, protect, real_protect, restrict, result};
+use protection::{protect, real_protect, restrict, result};
 use std::arch::naked_asm;
 
 mod change;
@@ -19,7 +19,7 @@ mod protection;
 mod segments;
 
 pub(crate) use files::{change_file_here, map_everywhere};
-pub(crate) use protection::{allow_here, forbid_here, is_beyond_file, protect_here};
+pub(crate) use protection::{allow_again, allow_here, forbid_here, is_beyond_file, protect_here};
 
 /// `mmap` and `mmap64`, called from `slot`, the place of their return address.
 unsafe extern "C" fn map(

@@ -100,7 +100,7 @@ pub(super) fn protect(node: &'static Node, part: Forbidden) -> c_int {
 }
 
 /// Memory that is given back, or up, may be used for anything; 0 or an error number.
-pub(super) fn allow_again(node: &'static Node, pages: &Range<usize>) -> c_int {
+pub(crate) fn allow_again(node: &'static Node, pages: &Range<usize>) -> c_int {
     if restricted(pages).is_empty() {
         return 0;
     }

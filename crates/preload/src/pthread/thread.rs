@@ -195,6 +195,7 @@ unsafe extern "C" fn end(node: *mut c_void) {
         unsafe { crate::exit::exit(0) };
     }
     let stack = thread.stack.clone();
+    span_stack::unprotect(node, &stack);
     cancel::end(thread.id);
     node.thread_ended(thread.id, thread.value.get());
     Thread::detach(node);
