@@ -17,11 +17,15 @@ const WAYS: [(&str, &str); 4] = [("2", "shm"), ("3", "tcp"), ("4", "shm"), ("2",
 
 /// Runs a program natively, and in several ways on nodes: it prints the same.
 fn runs_as_natively(program: &Path, ways: &[(&str, &str)]) {
-    let native = run(&mut Command::new(program), LIMIT);
+    runs_with_arguments_as_natively(program, &[], ways);
+}
+
+fn runs_with_arguments_as_natively(program: &Path, arguments: &[&str], ways: &[(&str, &str)]) {
+    let native = run(Command::new(program).args(arguments), LIMIT);
     assert!(native.status.is_some_and(|status| status.success()), "{}", native.errors);
     for (nodes, fabric) in ways {
         let mut command = whole().run(&std::env::temp_dir(), &["-n", nodes, "--fabric", fabric, "--"]);
-        let ran = run(command.arg(program), LIMIT);
+        let ran = run(command.arg(program).args(arguments), LIMIT);
         assert!(
             ran.status == native.status && ran.output == native.output,
             "{nodes} nodes over {fabric}: {:?}\n{}{}",
@@ -47,10 +51,27 @@ fn threads_of_crossbeam_steal_and_free_by_epochs() {
     runs_as_natively(&built("stolen_tasks"), &WAYS);
 }
 
-/// Over TCP a descriptor belongs to one node, and all threads of the runtime wait by the same ones.
 #[test]
 fn tasks_of_tokio_are_done_by_threads_of_all_nodes() {
-    runs_as_natively(&built("asynchronous_tasks"), &[("2", "shm"), ("3", "shm"), ("4", "shm")]);
+    runs_as_natively(&built("asynchronous_tasks"), &WAYS);
+}
+
+#[test]
+fn java_has_pools_monitors_garbage_sockets_and_files() {
+    let folder = Folder::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/Threads.java");
+    let mut compiler = Command::new("javac");
+    compiler.arg("-d").arg(&*folder).arg(&source);
+    if !compiler.status().is_ok_and(|status| status.success()) {
+        eprintln!("skipped: there is no javac here");
+        return;
+    }
+    let arguments = ["-cp", folder.to_str().expect("a path of the test's"), "Threads"];
+    runs_with_arguments_as_natively(
+        Path::new("java"),
+        &arguments,
+        &[("2", "shm"), ("2", "tcp"), ("4", "shm")],
+    );
 }
 
 #[test]

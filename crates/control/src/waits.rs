@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a thread waits for. Only what another thread of the program does ends such a wait, but for [`Awaited::Page`].
+/// What a thread waits for. Only what another thread of the program does ends such a wait, but for [`Awaited::Page`] and
+/// [`Awaited::Descriptor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
@@ -27,11 +28,13 @@ pub enum Awaited {
     Futex,
     /// A page of shared memory, by an address in it.
     Page,
+    /// A call that another node makes on its descriptor of this number.
+    Descriptor,
 }
 
 impl Awaited {
     /// All kinds, in the order of their numbers from 1.
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Mutex,
         Self::Condition,
         Self::Barrier,
@@ -42,6 +45,7 @@ impl Awaited {
         Self::Once,
         Self::Futex,
         Self::Page,
+        Self::Descriptor,
     ];
 
     /// The kind with a number; `None` for others, such as 0.

@@ -1,8 +1,9 @@
 //! Calls on descriptors that another node has open, and of which this one cannot have a copy.
 
-use crate::Node;
 use crate::wire::Wire;
+use crate::{Node, Thread};
 use gondwana_coherence::sync::Ticket;
+use gondwana_control::Awaited;
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +85,8 @@ impl Node {
     ) -> DescriptorDone {
         let owner = NodeId(u16::try_from(owner).expect("a node of the run"));
         self.privately(move || {
+            let slot = Thread::current(self).slot;
+            let _noted = self.note_wait(slot, Awaited::Descriptor, call.arguments[0], None);
             let ticket =
                 self.ask_interruptibly(owner, &encoded(&call, &bytes), |ticket| Wire::Call { ticket });
             let answer = self.answer_bytes.take(ticket.0).expect("it came ahead of the answer");

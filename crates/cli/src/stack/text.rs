@@ -96,6 +96,7 @@ fn kind(awaited: Awaited) -> &'static str {
         Awaited::Once => "what is done once,",
         Awaited::Futex => "a change of the word",
         Awaited::Page => "the page of",
+        Awaited::Descriptor => "descriptor",
     }
 }
 
@@ -109,6 +110,7 @@ fn waits(wait: &WaitReport) -> String {
     let what = match awaited {
         Awaited::Join if on.len() != 1 => "for the end of all other threads".to_owned(),
         Awaited::Join => format!("for the end of {}", threads(on)),
+        Awaited::Descriptor => format!("for descriptor {object} of another node"),
         awaited => {
             let purpose = match awaited {
                 Awaited::ReadLock => "to read, ",
@@ -176,6 +178,7 @@ mod tests {
             waits(&wait(Awaited::Mutex, &on, None)),
             waits(&wait(Awaited::Condition, &[], None)),
             waits(&wait(Awaited::Join, &on, None)),
+            waits(&wait(Awaited::Descriptor, &[], None)),
             waits(&WaitReport { timed: true, ..wait(Awaited::WriteLock, &on, None) }),
         ];
         assert_eq!(
@@ -186,6 +189,7 @@ mod tests {
                 "for mutex gate (0x10), held by thread 3 (node 1)",
                 "for condition gate (0x10)",
                 "for the end of thread 3 (node 1)",
+                "for descriptor 16 of another node",
                 "to write, for readers-writer lock gate (0x10), held by thread 3 (node 1), for a limited time",
             ]
         );

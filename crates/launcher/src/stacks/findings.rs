@@ -100,7 +100,8 @@ impl<'a> Waits<'a> {
         let mut threads = self.threads().peekable();
         threads.peek().is_some()
             && threads.all(|(_, thread)| {
-                thread.wait.is_some_and(|wait| !wait.timed && wait.awaited != Awaited::Page)
+                let others_act = [Awaited::Page, Awaited::Descriptor];
+                thread.wait.is_some_and(|wait| !wait.timed && !others_act.contains(&wait.awaited))
             })
     }
 
@@ -174,8 +175,10 @@ mod tests {
         let own = node(vec![WaitingThread { wait: timed, ..thread(1, None) }]);
         let nodes = BTreeMap::from([(0, NodeWaits { mutexes: vec![(0x10, 1)], ..own })]);
         assert!(Waits(&nodes).deadlocks().is_empty() && !Waits(&nodes).all_wait());
-        let page = node(vec![thread(1, Some((Awaited::Page, 0x1000)))]);
-        assert!(!Waits(&BTreeMap::from([(0, page)])).all_wait());
+        for awaited in [Awaited::Page, Awaited::Descriptor] {
+            let others_act = node(vec![thread(1, Some((awaited, 0x1000)))]);
+            assert!(!Waits(&BTreeMap::from([(0, others_act)])).all_wait());
+        }
         assert!(!Waits(&BTreeMap::from([(0, node(vec![thread(1, None)]))])).all_wait());
         assert!(!Waits(&BTreeMap::new()).all_wait(), "no thread is known");
     }
