@@ -207,6 +207,7 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
         handler_stack::on_wanted_stack(action.sa_flags, context, &mut || {
             // SAFETY: forwards what the kernel passed.
             Thread::handle_signal(|| unsafe {
+                crate::io::channels::learn();
                 call(action.sa_sigaction, action.sa_flags, signal, info, context);
             });
         });

@@ -1,8 +1,9 @@
-/* Threads that know of each other only by pipes, sockets, events and the like see what the other has written before. */
+/* Threads that know of each other only by pipes, sockets, signals and the like see what the other has written before. */
 #include "../harness.h"
 #include <fcntl.h>
 #include <mqueue.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -236,6 +237,44 @@ static void give_turn(int side)
     EXPECT(0, flock(locks[side], LOCK_UN));
 }
 
+/* Signals: waited for, or handled. All are blocked elsewhere. */
+static pthread_t sides[2];
+static sigset_t used;
+static volatile sig_atomic_t handled[2];
+
+static void take_signal(int side)
+{
+    int signal = side;
+    EXPECT(0, sigwait(&used, &signal));
+    EXPECT(SIGUSR1, signal);
+}
+
+static void give_signal(int side)
+{
+    EXPECT(0, pthread_kill(sides[!side], SIGUSR1));
+}
+
+static void handle(int signal)
+{
+    (void)signal;
+    handled[!pthread_equal(pthread_self(), sides[0])]++;
+}
+
+static void take_handled(int side)
+{
+    sigset_t others;
+    EXPECT(0, pthread_sigmask(SIG_BLOCK, NULL, &others));
+    EXPECT(0, sigdelset(&others, SIGUSR2));
+    while (!handled[side])
+        sigsuspend(&others);
+    handled[side] = 0;
+}
+
+static void give_handled(int side)
+{
+    EXPECT(0, pthread_kill(sides[!side], SIGUSR2));
+}
+
 static void nothing(void)
 {
 }
@@ -254,6 +293,8 @@ static const struct kind {
     {"message queue", make_queues, take_queued, give_queued, nothing},
     {"old message queue", make_old_queue, take_old, give_old, drop_old_queue},
     {"set of semaphores", make_set, take_unit, give_unit, drop_set},
+    {"signal", nothing, take_signal, give_signal, nothing},
+    {"handled signal", nothing, take_handled, give_handled, nothing},
     {"lock of a file", make_locks, take_turn, give_turn, nothing},
 };
 static const struct kind *kind;
@@ -310,12 +351,19 @@ static void end_of_file(void)
 int main(int argc, char **argv)
 {
     parse(argc, argv, 2, 20);
+    struct sigaction action = {.sa_handler = handle};
+    EXPECT(0, sigaction(SIGUSR2, &action, NULL));
+    EXPECT(0, sigemptyset(&used) | sigaddset(&used, SIGUSR1) | sigaddset(&used, SIGUSR2));
+    EXPECT(0, pthread_sigmask(SIG_BLOCK, &used, NULL));
+    EXPECT(0, sigdelset(&used, SIGUSR2));
+    sides[0] = pthread_self();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         pthread_t id;
         kind = &kinds[i];
         memset(words, 0, sizeof words);
         kind->make();
         EXPECT(0, pthread_create(&id, NULL, run_other, NULL));
+        sides[1] = id;
         for (long round = 0; round < iterations; round++) {
             check_and_add(0, round);
             kind->give(0);

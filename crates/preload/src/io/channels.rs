@@ -1,4 +1,4 @@
-//! Pipes, sockets and the like order what threads do: who takes something out of one sees what the one who put it there has
+//! Pipes, sockets, signals and the like order what threads do: who takes something out of one sees what the one who put it there has
 //! written before.
 //!
 //! The kernel orders nothing between nodes. So a release precedes what a thread puts into a channel, and an acquire follows what it
@@ -70,6 +70,20 @@ pub(crate) fn locking<R: Failing>(_file: c_int, call: impl FnOnce() -> R) -> R {
         see(node);
     }
     result
+}
+
+/// The calling thread is about to send a signal, which its receiver may take for a message.
+pub(crate) fn announce() {
+    if let Some(node) = with_company() {
+        publish(node);
+    }
+}
+
+/// The calling thread has received a signal.
+pub(crate) fn learn() {
+    if let Some(node) = Node::current().filter(|node| node.has_company()) {
+        see(node);
+    }
 }
 
 /// Makes a call that waits for several descriptors.

@@ -2,7 +2,9 @@
 
 use super::identity::{self, Place};
 use super::{common, result_of};
-use crate::io::{Buffer, Failing, with_buffers};
+use crate::io::Failing;
+use crate::io::channels::{announce, learn};
+use crate::io::descriptors::of_time;
 use crate::pthread::cancel::at_point_if;
 use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, pid_t, siginfo_t, sigset_t, sigval, timespec};
@@ -59,6 +61,7 @@ fn send(node: &'static Node, group: bool, signal: c_int, value: Option<u64>) -> 
 pub(crate) unsafe extern "C" fn kill(process: pid_t, signal: c_int) -> c_int {
     match common() {
         Some(node) if process == 0 || process == identity::process() => {
+            announce();
             send(node, process == 0, signal, None)
         }
         // SAFETY: forwards the caller's arguments.
@@ -72,6 +75,7 @@ pub(crate) unsafe extern "C" fn kill(process: pid_t, signal: c_int) -> c_int {
 pub(crate) unsafe extern "C" fn sigqueue(process: pid_t, signal: c_int, value: sigval) -> c_int {
     match common() {
         Some(node) if process == identity::process() => {
+            announce();
             send(node, false, signal, Some(value.sival_ptr as u64))
         }
         // SAFETY: forwards the caller's arguments.
@@ -87,6 +91,7 @@ pub(crate) unsafe extern "C" fn tgkill(process: pid_t, thread: pid_t, signal: c_
         // SAFETY: forwards the caller's arguments.
         return unsafe { crate::real!(tgkill: fn(pid_t, pid_t, c_int) -> c_int)(process, thread, signal) };
     };
+    announce();
     match identity::place(node, thread) {
         Place::Elsewhere(at, thread) => {
             result_of(node.change_on_node(at, ProcessChange::KillThread { thread, signal }))
@@ -118,18 +123,34 @@ pub(crate) fn take_here(mask: u64) -> c_int {
     c_int::try_from(signal.max(0)).unwrap_or(0)
 }
 
-/// Waits for a signal of a set: for one of this thread, or for one of the process, which are at node 0.
-fn wait(node: &'static Node, set: u64, until: Option<Instant>) -> Result<(c_int, Box<siginfo_t>), c_int> {
+fn as_time(time: Duration) -> timespec {
+    timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    }
+}
+
+/// Waits for a signal of a set: for one of this thread, or for one of the process, which are at node 0 if that is `apart`. The kernel has
+/// taken the signal when it writes, so it writes to private memory.
+fn wait(
+    apart: Option<&'static Node>,
+    set: u64,
+    until: Option<Instant>,
+) -> Result<(c_int, Box<siginfo_t>), c_int> {
     // SAFETY: all zero is a valid description.
     let mut info: Box<siginfo_t> = Box::new(unsafe { std::mem::zeroed() });
     loop {
         // The other node gives the signal in place of an error number.
-        if let Err(signal) = node.change_on_first(ProcessChange::TakePending { mask: set }) {
+        if let Some(node) = apart
+            && let Err(signal) = node.change_on_first(ProcessChange::TakePending { mask: set })
+        {
             info.si_signo = signal;
             return Ok((signal, info));
         }
-        let left = until.map_or(LOOK_AGAIN, |until| until.saturating_duration_since(Instant::now()));
-        let time = Box::new(timespec { tv_sec: 0, tv_nsec: left.min(LOOK_AGAIN).subsec_nanos().into() });
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let longest =
+            if apart.is_some() { Some(left.map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN))) } else { left };
+        let time = longest.map(|longest| Box::new(as_time(longest)));
         let set = Box::new(set);
         // SAFETY: private memory; the kernel's sets are 64 bits.
         let signal = unsafe {
@@ -137,7 +158,7 @@ fn wait(node: &'static Node, set: u64, until: Option<Instant>) -> Result<(c_int,
                 libc::SYS_rt_sigtimedwait,
                 &raw const *set,
                 &raw mut *info,
-                &raw const *time,
+                time.as_deref().map_or(std::ptr::null(), std::ptr::from_ref),
                 size_of::<u64>()
             )
         };
@@ -172,24 +193,12 @@ pub(crate) unsafe extern "C-unwind" fn sigtimedwait(
 /// # Safety
 /// As the C library's `sigtimedwait`.
 unsafe fn wait_for(set: *const sigset_t, info: *mut siginfo_t, time: *const timespec) -> c_int {
-    let Some(node) = apart() else {
-        return with_buffers(&[Buffer::value(set), Buffer::result(info), Buffer::value(time)], || {
-            // SAFETY: forwards the caller's arguments.
-            unsafe {
-                crate::real!(sigtimedwait: fn(*const sigset_t, *mut siginfo_t, *const timespec) -> c_int)(
-                    set, info, time,
-                )
-            }
-        });
-    };
     // SAFETY: the caller passes a set, and null or a time.
-    let (set, time) = unsafe { (crate::signals::bits(&*set), time.as_ref().copied()) };
-    let until = time.map(|time| {
-        let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
-        Instant::now() + seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
-    });
-    match wait(node, set, until) {
+    let (set, longest) = unsafe { (crate::signals::bits(&*set), of_time(time)) };
+    let until = longest.map(|longest| Instant::now() + longest);
+    match wait(apart(), set, until) {
         Ok((signal, found)) => {
+            learn();
             if !info.is_null() {
                 // SAFETY: the caller passes null or a place for the description.
                 unsafe { *info = *found };

@@ -73,6 +73,7 @@ on_this_node! {
 
 /// Sends a signal, perhaps with a value, to a thread of any node; 0 or an error number.
 fn send(thread: pthread_t, signal: c_int, value: Option<u64>) -> c_int {
+    crate::io::channels::announce();
     match (native(thread), Node::current()) {
         (Ok(thread), _) => send_to_native(thread, signal, value),
         (Err(_), Some(node)) => {

@@ -29,6 +29,7 @@ pub(crate) use for_others::call_here;
 pub(crate) use limit::{believed, for_child, for_exec, restore};
 pub(crate) use place::{Place, place};
 pub(crate) use ranges::{borrow_all, next_open};
+pub(crate) use sets::of_time;
 pub(crate) use standard::{follow, notice};
 pub(crate) use status::{is_channel, is_file, status};
 pub(crate) use stops::reserve;

@@ -40,7 +40,7 @@ pub(super) fn milliseconds(longest: Duration) -> c_int {
 ///
 /// # Safety
 /// It is null or a time.
-pub(super) unsafe fn of_time(time: *const timespec) -> Option<Duration> {
+pub(crate) unsafe fn of_time(time: *const timespec) -> Option<Duration> {
     // SAFETY: as promised.
     let time = unsafe { time.as_ref() }?;
     let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or(0);
