@@ -100,18 +100,25 @@ impl Node {
     /// Another node requests a call.
     pub(crate) fn descriptor_call_came(&'static self, from: NodeId, ticket: Ticket, message: &[u8]) {
         let (call, bytes) = match postcard::take_from_bytes::<DescriptorCall>(message) {
-            Ok((call, bytes)) => (call, bytes.to_vec()),
+            Ok(whole) => whole,
             Err(error) => crate::fatal(&format!("node {from} sent something unintelligible: {error}")),
         };
+        if let Some(done) = (self.hooks.call_descriptor_at_once)(&call, bytes) {
+            return self.answer_descriptor_call(from, ticket, &done);
+        }
+        let bytes = bytes.to_vec();
         self.call_apart(Box::new(move |callers| {
-            let answer = {
+            let done = {
                 let interruptible = self.interruptions.begin(from, ticket);
                 let is_asked = || interruptible.is_asked();
-                let done = (self.hooks.call_descriptor)(&call, &bytes, &is_asked);
-                encoded(&done, &done.bytes)
+                (self.hooks.call_descriptor)(&call, &bytes, &is_asked)
             };
             callers.finish();
-            self.core().env.post(from, &Wire::Bytes { ticket }, &answer);
+            self.answer_descriptor_call(from, ticket, &done);
         }));
+    }
+
+    fn answer_descriptor_call(&self, to: NodeId, ticket: Ticket, done: &DescriptorDone) {
+        self.core().env.post(to, &Wire::Bytes { ticket }, &encoded(done, &done.bytes));
     }
 }

@@ -61,6 +61,8 @@ pub struct Hooks {
     /// Makes a call on a descriptor for another node, with the memory that it reads. It is repeated
     /// after an interruption that the function given does not know of.
     pub call_descriptor: fn(&DescriptorCall, &[u8], &dyn Fn() -> bool) -> DescriptorDone,
+    /// The same in the receiving thread, if the call waits for nothing; otherwise `None`.
+    pub call_descriptor_at_once: fn(&DescriptorCall, &[u8]) -> Option<DescriptorDone>,
     /// Interrupts a system call of the thread with this number of the kernel's.
     pub interrupt: fn(i32),
     /// As `call_stream` if that takes no time: neither a system call nor another thread is in the way.

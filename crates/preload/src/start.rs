@@ -93,6 +93,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         lend: descriptors::lend,
         next_descriptor: descriptors::next_open,
         call_descriptor: descriptors::call_here,
+        call_descriptor_at_once: descriptors::call_at_once,
         interrupt: pthread::cancel::interrupt,
         call_stream: streams_for_others::call_here,
         call_stream_at_once: streams_for_others::call_at_once,

@@ -25,6 +25,8 @@ static char large[LARGE], back[LARGE];
 
 /* What one thread has opened for others. */
 static int folder_fd, file, pair[2], ends[2], event, timer, notices, listening, watching;
+/* A socket whose other end is closed, and a pipe's end that nobody reads from. */
+static int unread[2];
 static struct sockaddr_in address;
 
 static void open_all(void)
@@ -46,11 +48,15 @@ static void open_all(void)
     EXPECT(0, listen(listening, 4));
     watching = epoll_create1(0);
     REQUIRE(watching > 2);
+    int sockets[2], pipes[2];
+    EXPECT(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) | pipe(pipes));
+    EXPECT(0, close(sockets[1]) | close(pipes[0]));
+    unread[0] = sockets[0], unread[1] = pipes[1];
 }
 
 static void close_all(void)
 {
-    int all[] = {folder_fd, file, pair[0], pair[1], ends[0], ends[1], event, timer, notices, listening, watching};
+    int all[] = {folder_fd, file, pair[0], pair[1], ends[0], ends[1], event, timer, notices, listening, watching, unread[0], unread[1]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         char byte;
         EXPECT(0, close(all[i]));
@@ -308,6 +314,31 @@ static void cancelled(void)
     REQUIRE(result == PTHREAD_CANCELED);
 }
 
+/* Who writes what nobody reads gets a signal, unless it does not want one. */
+static volatile sig_atomic_t broken;
+
+static void breaks(int signal)
+{
+    broken = signal;
+}
+
+static void nobody_reads(void)
+{
+    struct sigaction action = {.sa_handler = breaks}, before;
+    int to_nobody[2];
+    EXPECT(0, sigaction(SIGPIPE, &action, &before));
+    memcpy(to_nobody, unread, sizeof to_nobody);
+    broken = 0;
+    errno = 0;
+    EXPECT(-1, write(to_nobody[1], "x", 1));
+    EXPECT(EPIPE, errno);
+    EXPECT(SIGPIPE, broken);
+    broken = 0;
+    EXPECT(-1, send(to_nobody[0], "x", 1, MSG_NOSIGNAL));
+    EXPECT(0, broken);
+    EXPECT(0, sigaction(SIGPIPE, &before, NULL));
+}
+
 static long use_all(void)
 {
     files();
@@ -315,6 +346,7 @@ static long use_all(void)
     waits();
     much();
     cancelled();
+    nobody_reads();
     return 0;
 }
 

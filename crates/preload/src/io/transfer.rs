@@ -103,19 +103,20 @@ fn transfer(
             });
         }
         done += moved;
-        if done == total || moved < piece || into_memory && !is_file_of(mover, fd) {
+        let goes_on = match mover {
+            Mover::Here => moved == piece && (!into_memory || is_file(fd)),
+            // The node may have moved what it could without waiting.
+            Mover::There(there) => !into_memory || is_file_there(there, fd),
+        };
+        if done == total || !goes_on {
             return done.cast_signed();
         }
     }
 }
 
-/// True if a file is read, whose bytes are all there.
-fn is_file_of(mover: Mover, fd: c_int) -> bool {
-    match mover {
-        Mover::Here => is_file(fd),
-        // What cannot be read from elsewhere than where it is has no position.
-        Mover::There(there) => there.call::<off_t>("lseek", &[fd.into(), 0, libc::SEEK_CUR.into()], &[]) >= 0,
-    }
+/// True if a descriptor has a position, as files do, whose bytes are all there.
+fn is_file_there(there: There, fd: c_int) -> bool {
+    there.call::<off_t>("lseek", &[fd.into(), 0, libc::SEEK_CUR.into()], &[]) >= 0
 }
 
 /// `recvfrom` into memory of the program.

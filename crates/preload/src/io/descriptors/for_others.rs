@@ -1,8 +1,10 @@
 //! Calls of threads of other nodes on descriptors of this node: the counterpart of `there`.
 
+use super::status::status;
 use crate::pthread::cancel::be_interruptible;
 use gondwana_locks::lock;
 use gondwana_node::{CallMemory, DescriptorCall, DescriptorDone, Direction, Pointer};
+use libc::c_int;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::sync::Mutex;
@@ -40,6 +42,67 @@ impl Range {
     fn address(&self) -> u64 {
         self.words.as_ptr() as u64
     }
+}
+
+/// [`call_here`] in the receiving thread, if the call waits for nothing; otherwise `None`.
+pub(crate) fn call_at_once(call: &DescriptorCall, bytes: &[u8]) -> Option<DescriptorDone> {
+    let [number, _, third, fourth, ..] = call.arguments.map(u64::cast_signed);
+    let before = crate::errno::get();
+    let done = match (call.function.as_str(), &*call.memory) {
+        ("lseek" | "lseek64", []) => {
+            let offset = call.arguments[1].cast_signed();
+            // SAFETY: touches no memory.
+            at_once(vec![], || unsafe { gondwana_sys::syscall!(libc::SYS_lseek, number, offset, third) })
+        }
+        ("fstat" | "fstat64", [memory]) if memory.length as usize == size_of::<libc::stat>() => {
+            let mut found = vec![0_u8; memory.length as usize];
+            let place = found.as_mut_ptr();
+            // SAFETY: the memory is as long as the structure.
+            at_once(found, || unsafe { gondwana_sys::syscall!(libc::SYS_fstat, number, place) })
+        }
+        ("read", [memory]) => read_at_once(number, memory.length, -1),
+        ("pread" | "pread64", [memory]) if fourth >= 0 => read_at_once(number, memory.length, fourth),
+        ("write", [_]) => write_at_once(number, bytes, -1),
+        ("pwrite" | "pwrite64", [_]) if fourth >= 0 => write_at_once(number, bytes, fourth),
+        _ => return None,
+    };
+    crate::errno::set(before);
+    // The file system cannot do it without waiting, or not say so.
+    done.filter(|done| ![libc::EAGAIN, libc::EOPNOTSUPP].contains(&done.error))
+}
+
+/// Makes a system call, after which memory travels unless it has failed.
+fn at_once(memory: Vec<u8>, call: impl FnOnce() -> i64) -> Option<DescriptorDone> {
+    crate::errno::set(0);
+    let result = call();
+    Some(DescriptorDone { result, error: crate::errno::get(), bytes: memory })
+}
+
+/// Reads what is in the kernel's memory.
+fn read_at_once(number: i64, length: u32, offset: i64) -> Option<DescriptorDone> {
+    let mut read = vec![0_u8; length as usize];
+    let piece = Box::new(libc::iovec { iov_base: read.as_mut_ptr().cast(), iov_len: read.len() });
+    // SAFETY: the memory is as long as told.
+    let mut done = at_once(vec![], || unsafe {
+        gondwana_sys::syscall!(libc::SYS_preadv2, number, &raw const *piece, 1, offset, 0, libc::RWF_NOWAIT)
+    })?;
+    read.truncate(usize::try_from(done.result).unwrap_or(0));
+    done.bytes = read;
+    Some(done)
+}
+
+/// Writes what the kernel's memory takes, unless that might bring the receiving thread a signal: by a pipe or a socket.
+fn write_at_once(number: i64, bytes: &[u8], offset: i64) -> Option<DescriptorDone> {
+    let found = status(c_int::try_from(number).ok()?)?;
+    // Events have no type.
+    if ![libc::S_IFREG, 0].contains(&(found.st_mode & libc::S_IFMT)) {
+        return None;
+    }
+    let piece = Box::new(libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
+    // SAFETY: the memory is as long as told.
+    at_once(vec![], || unsafe {
+        gondwana_sys::syscall!(libc::SYS_pwritev2, number, &raw const *piece, 1, offset, 0, libc::RWF_NOWAIT)
+    })
 }
 
 /// For another node: makes a call on a descriptor of this one, by the function that a thread of the program would call here. Waiting

@@ -25,7 +25,7 @@ mod watch;
 
 pub(crate) use borrow::{close_here, forget, lend, recall};
 pub(crate) use copy::fetch;
-pub(crate) use for_others::call_here;
+pub(crate) use for_others::{call_at_once, call_here};
 pub(crate) use limit::{believed, for_child, for_exec, restore};
 pub(crate) use place::{Place, place};
 pub(crate) use ranges::{borrow_all, next_open};

@@ -115,10 +115,34 @@ impl There {
         }
         let call = DescriptorCall { function: function.to_owned(), arguments: words, memory };
         let before = crate::errno::get();
+        let breaks = writes_to_nobody(&call);
         let done = self.node.call_descriptor(self.owner, call, bytes);
+        if done.error == libc::EPIPE && breaks {
+            // The kernel has told the thread that made the call.
+            // SAFETY: touches no memory.
+            unsafe {
+                gondwana_sys::syscall!(
+                    libc::SYS_tgkill,
+                    gondwana_sys::process(),
+                    gondwana_sys::thread(),
+                    libc::SIGPIPE
+                )
+            };
+        }
         crate::errno::set(if done.error == 0 { before } else { done.error });
         (done.result, done.bytes)
     }
+}
+
+/// True if a call that nobody reads from raises `SIGPIPE`.
+fn writes_to_nobody(call: &DescriptorCall) -> bool {
+    let flags = match call.function.as_str() {
+        "write" | "pwritev2" | "splice" | "tee" | "vmsplice" | "sendfile" | "sendfile64" => 0,
+        "sendmsg" => call.arguments[2],
+        "send" | "sendto" | "sendmmsg" => call.arguments[3],
+        _ => return false,
+    };
+    flags & u64::from(libc::MSG_NOSIGNAL.cast_unsigned()) == 0
 }
 
 /// The ranges of memory of a call, and what is in them; `None` if that is too much.
