@@ -5,6 +5,7 @@
 //! node took a page in between.
 
 mod allocating;
+mod asynchronous;
 pub(crate) mod buffered;
 mod buffers;
 mod calls;

@@ -10,7 +10,7 @@ use gondwana_node::Node;
 use libc::{c_int, c_void, clockid_t, sigevent, sigval, timer_t};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-type Function = unsafe extern "C" fn(sigval);
+pub(super) type Function = unsafe extern "C" fn(sigval);
 
 /// The program's function and argument.
 struct Expiration {
@@ -23,6 +23,15 @@ const FUNCTION_OFFSET: usize = 16;
 
 fn function_of(event: *mut sigevent) -> *mut Function {
     event.cast::<u8>().wrapping_add(FUNCTION_OFFSET).cast()
+}
+
+/// The function that a description of this kind asks a thread to call.
+///
+/// # Safety
+/// It has one.
+pub(super) unsafe fn function_in(event: &sigevent) -> Function {
+    // SAFETY: the caller's promise.
+    unsafe { function_of(std::ptr::from_ref(event).cast_mut()).read() }
 }
 
 /// The C library calls it in place of the program's function, in a thread that ends afterwards.

@@ -24,6 +24,7 @@ mod there;
 mod watch;
 
 pub(crate) use borrow::{close_here, forget, lend, recall};
+pub(crate) use calls::fsync;
 pub(crate) use copy::fetch;
 pub(crate) use for_others::{call_at_once, call_here};
 pub(crate) use limit::{believed, for_child, for_exec, restore};
