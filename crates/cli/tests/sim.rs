@@ -68,6 +68,22 @@ fn loads_stores_and_misses_are_those_of_the_source() {
     assert_eq!(causes[2..], [0, 0]);
 }
 
+/// Threads stay on the processors that they may have, whatever the scheduler; and joining finds the right thread.
+#[test]
+fn threads_run_where_the_program_says() {
+    let folder = Folder::new();
+    compile(&folder, "processors.c");
+    let policies = "scheduler.policy=bound,float,affinity,hierarchical,static,dynamic";
+    let (ran, runs) = simulate(&folder, &["--machine", "wildfire-2x8", "--sweep", policies], &["./program"]);
+    assert_eq!(ran.output, "ok\n");
+    assert!(!ran.errors.contains("the program's output is not that on"), "{}", ran.errors);
+    for run in runs.as_array().unwrap() {
+        let nodes = run["statistics"]["nodes"].as_array().unwrap();
+        let times = |name: &str| nodes.iter().map(|node| node[name].as_u64().unwrap()).sum::<u64>();
+        assert!(0 < times("asleep") && times("asleep") < times("idle"), "{nodes:?}");
+    }
+}
+
 /// A machine of the user's own, with a translation buffer and pages of the second cache that do not follow each other.
 #[test]
 fn translations_and_colours_are_those_of_the_file() {

@@ -8,6 +8,7 @@
 //! - `accesses`, `atomics`, `bytes`: loads and stores; the fast path is `gondwana_sim::Port`.
 //! - `world`, `fiber`, `threads`: the simulated machine and who runs on it.
 //! - `sync`: mutexes and the like, whose state is kept here; each call is also an access to the object's memory.
+//! - `processors`: what the program asks about processors, and which of them threads may run on.
 //! - `plan`: where a plan wants memory and threads.
 //! - `recorder`: the recording, if one is wanted.
 //! - `heap`, `operators`, `clock`, `start`: memory at fixed addresses, simulated time, the program's start and end.
@@ -27,6 +28,7 @@ mod fiber;
 mod heap;
 mod operators;
 mod plan;
+mod processors;
 mod recorder;
 mod settings;
 mod start;

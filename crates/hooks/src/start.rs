@@ -2,7 +2,7 @@
 
 use crate::fiber::{self, Fiber};
 use crate::settings::Settings;
-use crate::world::{self, started, world};
+use crate::world::{self, world};
 use crate::{heap, next, recorder};
 use gondwana_elf::loaded;
 use gondwana_interpose::message::write_line;
@@ -125,8 +125,12 @@ fn finish() {
         die(&format!("the simulated machine has contradicted itself: {wrong}"));
     }
     recorder::end(world);
-    let mut statistics = world.machine.statistics(&world.settings.machine, world.now());
+    let end = world.now();
+    let mut statistics = world.machine.statistics(&world.settings.machine, end);
     statistics.scheduling = world.schedule.done();
+    for (node, times) in statistics.nodes.iter_mut().zip(world.schedule.idle_times(end)) {
+        (node.idle, node.asleep) = (times.idle, times.asleep);
+    }
     match serde_json::to_string(&statistics) {
         Ok(text) => world.settings.answer(&text),
         Err(error) => die(&format!("the statistics cannot be written: {error}")),
@@ -160,32 +164,4 @@ unsafe extern "C" fn _Exit(status: c_int) -> ! {
 #[unsafe(no_mangle)]
 extern "C" fn fork() -> libc::pid_t {
     die("the program forks, which cannot be simulated: posix_spawn and system are possible")
-}
-
-/// How many processors the machine has, for programs that ask the C library.
-#[unsafe(no_mangle)]
-extern "C" fn get_nprocs() -> c_int {
-    started().machine.processors() as c_int
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn get_nprocs_conf() -> c_int {
-    get_nprocs()
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn sysconf(name: c_int) -> libc::c_long {
-    let real = next!(sysconf: unsafe extern "C" fn(c_int) -> libc::c_long);
-    match (name, world()) {
-        (libc::_SC_NPROCESSORS_ONLN | libc::_SC_NPROCESSORS_CONF, Some(world)) => {
-            world.machine.processors() as libc::c_long
-        }
-        // SAFETY: the caller's own call.
-        _ => unsafe { real(name) },
-    }
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn sched_getcpu() -> c_int {
-    started().schedule.current() as c_int
 }

@@ -4,8 +4,8 @@
 use crate::fiber::{self, Fiber};
 use crate::heap::{STACK, STACKS};
 use crate::world::{give_way, is_bound, leave_for_ever, pass, started, wait};
-use crate::{next, recorder, start};
-use gondwana_sim::{Kind, ThreadId, Time};
+use crate::{next, processors, recorder, start};
+use gondwana_sim::{Allowed, Kind, ThreadId, Time};
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -97,11 +97,11 @@ extern "C" fn lend(host: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// The lowest stack that nobody has.
+/// The lowest stack that nobody has. One that has ended keeps its own until it is joined: the stack is its handle.
 fn free_slot() -> Option<usize> {
     let world = started();
-    let mut used: Vec<usize> =
-        world.threads.iter().filter(|thread| !thread.ended).map(|thread| thread.slot).collect();
+    let keeps = |thread: &&Thread| !thread.ended || (thread.handle != 0 && !thread.detached);
+    let mut used: Vec<usize> = world.threads.iter().filter(keeps).map(|thread| thread.slot).collect();
     used.sort_unstable();
     let free = (0..).zip(&used).find(|(slot, used)| slot != *used).map_or(used.len(), |(slot, _)| slot);
     (STACKS.start + (free + 1) * STACK <= STACKS.end).then_some(free)
@@ -151,7 +151,13 @@ unsafe extern "C" fn pthread_create(
     if is_bound(&world.plan, world.placed.as_ref(), id) {
         world.schedule.bind(id);
     }
-    let processor = world.schedule.start(id, processor);
+    let inherited = world.schedule.allowed(world.current);
+    // SAFETY: the program's attributes.
+    let allowed = unsafe { processors::of_attributes(attributes) }.unwrap_or(inherited);
+    if allowed != Allowed::ALL {
+        world.schedule.allow(id, allowed);
+    }
+    let processor = world.schedule.start(id, processor, world.now());
     let mut thread = Thread::new(processor, slot);
     // SAFETY: the fiber's part of the stack is below what the thread that waits uses.
     thread.fiber =
@@ -228,7 +234,7 @@ unsafe extern "C" fn pthread_exit(result: *mut c_void) -> ! {
 }
 
 /// The number of a thread that was not joined.
-fn find(handle: pthread_t) -> Option<ThreadId> {
+pub(crate) fn find(handle: pthread_t) -> Option<ThreadId> {
     started().threads.iter().rposition(|thread| thread.handle == handle && handle != 0)
 }
 

@@ -158,6 +158,10 @@ impl World {
 
     fn wake_at(&mut self, thread: ThreadId, at: Time) {
         let deadline = self.threads[thread].deadline.take();
+        let last = self.threads[thread].processor;
+        if !self.schedule.moves_threads() && self.schedule.must_leave(thread, last) {
+            self.threads[thread].processor = self.schedule.start(thread, last, at);
+        }
         self.schedule.wake(thread, self.threads[thread].processor, at, deadline);
     }
 
@@ -215,6 +219,25 @@ pub(crate) fn give_way(give_way: bool) {
     }
     world.schedule.leave(now, give_way);
     go_on();
+}
+
+/// A thread may not run any more where it ran last: it goes on on another processor. One that runs now, but is not this one,
+/// does so when it has waited.
+pub(crate) fn go_to_another(thread: ThreadId) {
+    let world = started();
+    let now = world.now();
+    let this = thread == world.current;
+    let last = world.threads[thread].processor;
+    let queued = !this && world.schedule.withdraw(thread, last);
+    if this {
+        world.schedule.stop(now, None);
+    }
+    if this || queued {
+        world.wake_at(thread, now);
+    }
+    if this {
+        go_on();
+    }
 }
 
 /// Waits until somebody wakes this thread, or until a time. False if the time has come.

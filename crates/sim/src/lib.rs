@@ -19,6 +19,7 @@ mod description;
 pub mod directory;
 mod dispatch;
 mod far;
+mod idle;
 mod invariants;
 mod l1;
 mod lines;
@@ -42,6 +43,8 @@ pub use description::{
     BusPart, CachePart, Colouring, ControllerPart, Description, FarCachePart, MemoryPart, NetworkPart,
     ProcessorPart, TlbPart, Topology,
 };
+pub use dispatch::Allowed;
+pub use idle::IdleTimes;
 pub use machine::{Kind, Machine};
 pub use network::Network;
 pub use port::Port;

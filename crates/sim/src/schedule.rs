@@ -1,12 +1,13 @@
 //! Which target thread runs next: on each processor one at a time, on the machine the processor with the least time.
 
-use crate::dispatch::{Dispatch, Target};
+use crate::dispatch::{Allowed, Dispatch, Target, Waiting};
+use crate::idle::{Idle, IdleTimes};
 use crate::system_parts::SchedulerPart;
 use crate::{NANOSECOND, Time};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 /// The number of a target thread, in the order of creation; `main` is 0.
 pub type ThreadId = usize;
@@ -60,6 +61,9 @@ pub struct Schedule {
     dispatch: Option<Box<Dispatch>>,
     /// Threads that stay on their processors nevertheless.
     bound: BTreeSet<ThreadId>,
+    /// Processors of threads that may not run on all.
+    allowed: BTreeMap<ThreadId, Allowed>,
+    idle: Idle,
     /// The machine's file says something about its scheduler: statistics do, too.
     told: bool,
     done: Scheduling,
@@ -105,8 +109,10 @@ impl Schedule {
             last,
             slice,
             switch: part.switch * NANOSECOND,
+            idle: Idle::new(node_of.clone()),
             dispatch: Dispatch::new(part, node_of, first).map(Box::new),
             bound: BTreeSet::new(),
+            allowed: BTreeMap::new(),
             told: *part != SchedulerPart::default(),
             done: Scheduling::default(),
         }
@@ -123,13 +129,60 @@ impl Schedule {
         self.bound.insert(thread);
     }
 
-    /// The processor where a new thread starts that would usually do so on `usual`.
-    pub fn start(&mut self, thread: ThreadId, usual: usize) -> usize {
+    /// A thread may run only on these processors from when it next gets one, except that one that is bound stays where it is.
+    pub fn allow(&mut self, thread: ThreadId, allowed: Allowed) {
+        self.allowed.insert(thread, allowed);
+    }
+
+    /// The processors that a thread may run on.
+    #[must_use]
+    pub fn allowed(&self, thread: ThreadId) -> Allowed {
+        self.allowed.get(&thread).copied().unwrap_or(Allowed::ALL)
+    }
+
+    /// True if a thread must leave the processor that it ran on last.
+    #[must_use]
+    pub fn must_leave(&self, thread: ThreadId, processor: usize) -> bool {
+        !self.bound.contains(&thread) && !self.allowed(thread).has(processor)
+    }
+
+    /// The processor where a new thread starts at this time that would usually do so on `usual`, or a thread goes on that
+    /// stays on its processor but may not any more.
+    pub fn start(&mut self, thread: ThreadId, usual: usize, now: Time) -> usize {
         if self.bound.contains(&thread) {
             return usual;
         }
-        let idle = self.idle();
-        self.dispatch.as_mut().map_or(usual, |dispatch| dispatch.start(usual, &idle))
+        let (idle, allowed) = (self.idle(), self.allowed(thread));
+        match &mut self.dispatch {
+            Some(dispatch) => dispatch.start(usual, &idle, allowed, now),
+            None if allowed.has(usual) => usual,
+            None => {
+                let threads = |processor: &usize| {
+                    let processor = &self.processors[*processor];
+                    processor.waiting.len() + usize::from(processor.running.is_some())
+                };
+                let all = (0..self.processors.len()).filter(|processor| allowed.has(*processor));
+                all.min_by_key(threads).unwrap_or(usual)
+            }
+        }
+    }
+
+    /// A thread that waits for a processor that it may not have any more waits for another one; `number` had it last.
+    pub fn withdraw(&mut self, thread: ThreadId, number: usize) -> bool {
+        if self.dispatch.as_mut().is_some_and(|dispatch| dispatch.withdraw(thread).is_some()) {
+            return true;
+        }
+        let waiting = &mut self.processors[number].waiting;
+        let before = waiting.len();
+        waiting.retain(|(_, other)| *other != thread);
+        waiting.len() < before
+    }
+
+    /// By node: for how long its processors had no thread up to this time.
+    #[must_use]
+    pub fn idle_times(&self, end: Time) -> Vec<IdleTimes> {
+        let without = self.processors.iter().enumerate().filter(|(_, processor)| processor.running.is_none());
+        self.idle.at_end(without.map(|(number, processor)| (number, processor.time)), end)
     }
 
     /// By processor: since when it has nothing to do.
@@ -211,7 +264,7 @@ impl Schedule {
             Some(dispatch)
                 if dispatch.first(number).is_some_and(|since| own.is_none_or(|own| since < own)) =>
             {
-                dispatch.pop(number).map(|(since, thread)| (since.max(now), thread))
+                dispatch.pop(number).map(|next| (next.since.max(now), next.thread))
             }
             _ => waiting.pop_front().map(|(_, thread)| (now, thread)),
         }
@@ -220,7 +273,10 @@ impl Schedule {
     /// A thread of the current processor waits behind all others.
     fn put_behind(&mut self, thread: ThreadId, now: Time) {
         match &mut self.dispatch {
-            Some(dispatch) if !self.bound.contains(&thread) => dispatch.push_from(self.current, thread, now),
+            Some(dispatch) if !self.bound.contains(&thread) => {
+                let allowed = self.allowed.get(&thread).copied().unwrap_or(Allowed::ALL);
+                dispatch.push_from(self.current, Waiting { since: now, thread, allowed });
+            }
             _ => self.processors[self.current].waiting.push_back((now, thread)),
         }
     }
@@ -228,6 +284,7 @@ impl Schedule {
     /// A thread gets a processor, which has had none since `at` at the latest.
     fn run(&mut self, thread: ThreadId, number: usize, at: Time) {
         let processor = &mut self.processors[number];
+        self.idle.end(number, processor.time, at);
         processor.running = Some(thread);
         processor.time = processor.time.max(at);
         if self.last[number].replace(thread).is_some_and(|last| last != thread) {
@@ -244,11 +301,13 @@ impl Schedule {
         let stopped = processor.running.take();
         if let (Some(thread), Some(deadline)) = (stopped, deadline) {
             self.deadlines.insert((deadline.max(now), thread));
+            self.idle.sleeps(thread, self.current, now);
         }
+        self.idle.begin(self.current, now);
         let next = self.take(self.current, now).or_else(|| {
             let idle = self.idle();
             let stolen = self.dispatch.as_mut().and_then(|dispatch| dispatch.steal(self.current, &idle));
-            stolen.map(|(since, thread)| (since.max(now), thread))
+            stolen.map(|next| (next.since.max(now), next.thread))
         });
         if let Some((from, thread)) = next {
             self.run(thread, self.current, from);
@@ -262,9 +321,10 @@ impl Schedule {
         if let Some(deadline) = deadline {
             self.deadlines.remove(&(deadline, thread));
         }
+        self.idle.wakes(thread, at);
         let idle = self.idle();
         let target = self.dispatch.as_ref().filter(|_| !self.bound.contains(&thread));
-        match target.map(|dispatch| dispatch.target(number, &idle)) {
+        match target.map(|dispatch| dispatch.target(number, &idle, self.allowed(thread))) {
             Some(target) => self.send(thread, target, at),
             None if self.processors[number].running.is_some() => {
                 self.processors[number].waiting.push_back((at, thread));
@@ -275,7 +335,10 @@ impl Schedule {
 
     fn send(&mut self, thread: ThreadId, target: Target, at: Time) {
         match (target, &mut self.dispatch) {
-            (Target::Queue(queue), Some(dispatch)) => dispatch.push(queue, thread, at),
+            (Target::Queue(queue), Some(dispatch)) => {
+                let allowed = self.allowed.get(&thread).copied().unwrap_or(Allowed::ALL);
+                dispatch.push(queue, Waiting { since: at, thread, allowed });
+            }
             (Target::Idle(number), _) => {
                 self.run(thread, number, at);
                 self.ready.push(Reverse(Turn::new(self.processors[number].time, number)));
@@ -306,10 +369,9 @@ impl Schedule {
         let (Some(dispatch), Some(now)) = (&self.dispatch, first) else { return };
         if dispatch.is_due(now) {
             let idle = self.idle();
-            if let Some((thread, target)) =
-                self.dispatch.as_mut().and_then(|dispatch| dispatch.balance(now, &idle))
-            {
-                self.send(thread, target, now);
+            let moved = self.dispatch.as_mut().and_then(|dispatch| dispatch.balance(now, &idle));
+            if let Some((moved, target)) = moved {
+                self.send(moved.thread, target, now);
             }
         }
     }
@@ -341,142 +403,4 @@ impl Schedule {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::system_parts::SchedulerPolicy;
-
-    /// 10 ms.
-    const SLICE: Time = 10_000_000_000;
-
-    fn schedule(processors: usize) -> Schedule {
-        Schedule::new(&SchedulerPart::default(), vec![0; processors], 0)
-    }
-
-    /// Two nodes of two processors; changing takes 5 ns.
-    fn with(policy: SchedulerPolicy) -> Schedule {
-        let part = SchedulerPart { policy, switch: 5, imbalance: 1, period: 1, ..SchedulerPart::default() };
-        Schedule::new(&part, vec![0, 0, 1, 1], 0)
-    }
-
-    #[test]
-    fn the_processor_with_the_least_time_runs() {
-        let mut schedule = schedule(3);
-        schedule.wake(1, 1, 50, None);
-        schedule.wake(2, 2, 20, None);
-        assert_eq!(schedule.next_time(), 20);
-        schedule.leave(100, false);
-        assert_eq!(schedule.choose(), Next::Run(2, 2, 20));
-        schedule.leave(60, false);
-        assert_eq!(schedule.choose(), Next::Run(1, 1, 50));
-        schedule.stop(70, None);
-        assert_eq!(schedule.choose(), Next::Run(2, 2, 60));
-        schedule.stop(90, None);
-        assert_eq!(schedule.choose(), Next::Run(0, 0, 100));
-        schedule.stop(110, None);
-        assert_eq!(schedule.choose(), Next::Nobody);
-    }
-
-    #[test]
-    fn threads_take_turns_on_a_processor() {
-        let mut schedule = schedule(1);
-        schedule.wake(1, 0, 5, None);
-        schedule.leave(10, false);
-        assert_eq!(schedule.choose(), Next::Run(0, 0, 10), "its time is not up");
-        assert!(!schedule.shares(10) && schedule.shares(SLICE));
-        schedule.leave(SLICE, false);
-        assert_eq!(schedule.choose(), Next::Run(1, 0, SLICE));
-        schedule.leave(SLICE + 1, true);
-        assert_eq!(schedule.choose(), Next::Run(0, 0, SLICE + 1));
-        schedule.stop(SLICE + 2, None);
-        assert_eq!(schedule.choose(), Next::Run(1, 0, SLICE + 2));
-    }
-
-    #[test]
-    fn a_deadline_comes_when_nobody_is_before_it() {
-        let mut schedule = schedule(2);
-        schedule.wake(1, 1, 10, None);
-        schedule.stop(0, Some(40));
-        assert_eq!(schedule.choose(), Next::Run(1, 1, 10));
-        schedule.leave(50, false);
-        assert_eq!(schedule.choose(), Next::TimedOut(0, 40));
-        schedule.wake(0, 0, 40, None);
-        assert_eq!(schedule.choose(), Next::Run(0, 0, 40));
-        schedule.stop(45, Some(90));
-        schedule.wake(0, 0, 46, Some(90));
-        assert_eq!(schedule.choose(), Next::Run(0, 0, 46), "the deadline is gone");
-    }
-
-    #[test]
-    fn a_thread_that_waits_gets_another_processor() {
-        let mut schedule = with(SchedulerPolicy::Affinity);
-        schedule.wake(1, 0, 100, None);
-        schedule.leave(200, false);
-        assert_eq!(schedule.choose(), Next::Run(1, 1, 100), "its own one is in use");
-        schedule.stop(150, None);
-        assert_eq!(schedule.choose(), Next::Run(0, 0, 200));
-        schedule.wake(1, 1, 250, None);
-        schedule.wake(2, 1, 260, None);
-        schedule.wake(3, 1, 270, None);
-        schedule.wake(4, 1, 280, None);
-        assert!(schedule.can_run(4, 1) && schedule.can_run(3, 1) && !schedule.can_run(5, 1));
-        schedule.stop(300, None);
-        // Thread 4 waits for all; processor 0 changes to it.
-        let chosen: Vec<Next> = (0..4)
-            .map(|_| {
-                let next = schedule.choose();
-                if let Next::Run(_, _, time) = next {
-                    schedule.stop(time, None);
-                }
-                next
-            })
-            .collect();
-        let expected = [(1, 1, 250), (2, 2, 260), (3, 3, 270), (4, 0, 300 + 5000)];
-        assert_eq!(chosen, expected.map(|(thread, processor, time)| Next::Run(thread, processor, time)));
-        assert_eq!((schedule.choose(), schedule.done().switches), (Next::Nobody, 1));
-    }
-
-    #[test]
-    fn threads_of_a_node_take_turns_on_its_processors() {
-        let mut schedule = with(SchedulerPolicy::Static);
-        schedule.wake(1, 1, 0, None);
-        schedule.wake(2, 0, 0, None);
-        assert!(!schedule.shares(SLICE - 1) && schedule.shares(SLICE));
-        schedule.leave(SLICE, false);
-        assert_eq!(schedule.choose(), Next::Run(1, 1, 0));
-        schedule.leave(SLICE + 10, false);
-        assert_eq!(schedule.choose(), Next::Run(2, 0, SLICE + 5000));
-        schedule.count_move(0, 1);
-        schedule.count_move(1, 2);
-        schedule.count_move(2, 2);
-        assert_eq!(schedule.done(), Scheduling { switches: 2, moved: 1, moved_nodes: 1 });
-    }
-
-    #[test]
-    fn a_bound_thread_stays() {
-        let mut schedule = with(SchedulerPolicy::Float);
-        schedule.bind(1);
-        assert_eq!(schedule.start(1, 0), 0);
-        schedule.wake(1, 0, 10, None);
-        schedule.wake(2, 0, 20, None);
-        schedule.leave(30, true);
-        assert_eq!(schedule.choose(), Next::Run(2, 1, 20));
-        schedule.stop(40, None);
-        assert_eq!(schedule.choose(), Next::Run(1, 0, 30 + 5000));
-    }
-
-    #[test]
-    fn a_thread_moves_when_loads_are_compared() {
-        let mut schedule = with(SchedulerPolicy::Dynamic);
-        for thread in [1, 2] {
-            schedule.wake(thread, 1, 0, None);
-        }
-        schedule.leave(500, false);
-        assert_eq!(schedule.choose(), Next::Run(1, 1, 0));
-        schedule.leave(2000, false);
-        assert_eq!(schedule.choose(), Next::Run(0, 0, 500), "not yet");
-        schedule.leave(1500, false);
-        assert_eq!(schedule.choose(), Next::Run(0, 0, 1500), "thread 2 is on processor 2 now");
-        schedule.leave(1600, false);
-        assert_eq!(schedule.choose(), Next::Run(2, 2, 1500));
-    }
-}
+mod tests;

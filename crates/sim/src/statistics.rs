@@ -49,6 +49,12 @@ pub struct NodeStatistics {
     pub message_bytes: u64,
     /// Pages in its memory that it is the home of.
     pub pages: u64,
+    /// Picoseconds for which its processors had no thread to run, together; the machine does not know.
+    #[serde(default)]
+    pub idle: Time,
+    /// The part of it in which a thread that ran on the node last slept.
+    #[serde(default)]
+    pub asleep: Time,
     /// What migration and replication of pages came to; left out in files if they did nothing.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub replication: NodeReplication,
@@ -134,6 +140,8 @@ impl Machine {
                 requests: sent.requests,
                 message_bytes: sent.bytes,
                 pages: pages[number],
+                idle: 0,
+                asleep: 0,
                 replication: self.replicated(number),
             });
         }

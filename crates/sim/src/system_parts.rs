@@ -50,6 +50,9 @@ pub struct SchedulerPart {
     pub imbalance: u64,
     /// From one comparison of the nodes' loads to the next, with [`SchedulerPolicy::Dynamic`].
     pub period: u64,
+    /// From one measurement of the loads by which threads start to the next, with [`SchedulerPolicy::Static`] and
+    /// [`SchedulerPolicy::Dynamic`]; 0: they are always known.
+    pub measure: u64,
 }
 
 impl Default for SchedulerPart {
@@ -61,6 +64,7 @@ impl Default for SchedulerPart {
             switch: 0,
             imbalance: 2,
             period: 1_000_000_000,
+            measure: 0,
         }
     }
 }
@@ -129,6 +133,9 @@ impl SchedulerPart {
         range(self.slice, 10_000_000_000, &["scheduler", "slice"])?;
         time(self.switch, &["scheduler", "switch"])?;
         range(self.imbalance, 1_000_000, &["scheduler", "imbalance"])?;
-        range(self.period, 100_000_000_000, &["scheduler", "period"])
+        range(self.period, 100_000_000_000, &["scheduler", "period"])?;
+        require(self.measure <= 100_000_000_000, &["scheduler", "measure"], || {
+            format!("{} ns: loads are measured each 100 s at least", self.measure)
+        })
     }
 }

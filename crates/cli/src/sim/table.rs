@@ -12,6 +12,11 @@ const SUPPLIES: [&str; 6] =
     ["local memory", "local cache", "remote memory", "remote cache", "third node", "far memory cache"];
 
 type Pages = fn(&NodeReplication) -> u64;
+type OfNode = fn(&NodeStatistics) -> Time;
+
+/// Rows about processors without threads.
+const IDLE: [(&str, OfNode); 2] =
+    [("processors' time idle, %", |of| of.idle), ("  while a thread slept, %", |of| of.asleep)];
 
 /// Rows about the pages that the system moves and replicates.
 const REPLICATION: [(&str, Pages); 6] = [
@@ -83,6 +88,15 @@ pub(super) fn text(statistics: &Statistics) -> String {
         &|node| waited(&node.counters, of_node),
         waited(&statistics.counters, of_node * statistics.nodes.len() as u64),
     );
+    let every: u64 = of_node * statistics.nodes.len() as u64;
+    for (name, get) in IDLE {
+        let share =
+            |time: Time, processors: u64| percent(time as f64 / (statistics.time * processors).max(1) as f64);
+        let total = statistics.nodes.iter().map(get).sum();
+        if total > 0 {
+            of_nodes(name, &|node| share(get(node), of_node), share(total, every));
+        }
+    }
     of_nodes("bus in use, %", &|node| busy(node.bus.busy), String::new());
     let banks = statistics.banks_per_node.max(1);
     of_nodes("memory banks in use, %", &|node| busy(node.memory.busy / banks), String::new());
@@ -194,6 +208,7 @@ mod tests {
         statistics.nodes = vec![NodeStatistics::default(), NodeStatistics::default()];
         statistics.nodes[1].counters.reads = 1234;
         statistics.nodes[1].bus.busy = 1_000_000_000;
+        (statistics.nodes[0].idle, statistics.nodes[0].asleep) = (4_000_000_000, 1_000_000_000);
         statistics.nodes[1].counters.stalled[0] = 2_000_000_000;
         statistics.processors_per_node = 2;
         statistics.banks_per_node = 4;
@@ -208,6 +223,8 @@ mod tests {
         assert!(lines.contains(&vec!["loads", "0", "1,234", "1,234"]), "{text}");
         assert!(lines.contains(&vec!["bus in use, %", "0.0", "50.0"]), "{text}");
         assert!(lines.contains(&vec!["processors' time waiting, %", "0.0", "50.0", "25.0"]), "{text}");
+        assert!(lines.contains(&vec!["processors' time idle, %", "100.0", "0.0", "50.0"]), "{text}");
+        assert!(lines.contains(&vec!["while a thread slept, %", "25.0", "0.0", "12.5"]), "{text}");
         assert!(lines.contains(&vec!["memory banks in use, %", "25.0", "0.0"]), "{text}");
         assert!(lines.contains(&vec!["hits of the first cache", "0", "1,234", "1,234"]), "{text}");
         assert!(!text.contains("stores"), "{text}");

@@ -34,9 +34,15 @@ unsafe extern "C" fn pthread_spin_trylock(lock: *mut c_int) -> c_int {
 unsafe extern "C" fn pthread_spin_lock(lock: *mut c_int) -> c_int {
     // SAFETY: the program's lock.
     while unsafe { pthread_spin_trylock(lock) } != 0 {
-        // The line stays here until the holder takes it; reading it is what the loop of a real one does.
-        touch(lock, Kind::Read);
-        give_way(false);
+        // As a real one, which reads until the lock is free: the line is shared by all that wait, until the holder takes it.
+        loop {
+            give_way(false);
+            touch(lock, Kind::Read);
+            // SAFETY: the program's lock.
+            if unsafe { lock.read_volatile() } == 0 {
+                break;
+            }
+        }
     }
     0
 }
