@@ -1,5 +1,5 @@
 /* Threads that may run on some processors only, and threads that are joined after others have started in their place. For a machine
- * of two nodes with two processors or more each. Prints "ok". */
+ * of two nodes with two processors or more each. At the end, blocks with alignments are given back. Prints "ok". */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -122,6 +122,14 @@ int main(void)
         fail("a thread that had ended could not be joined");
     if (first != (void *)1 || second != (void *)2)
         fail("the result of another thread");
+
+    for (int at = 4; at < 16; at++) {
+        void *blocks[2] = {aligned_alloc(1 << at, 1 << at), malloc(100)};
+        if ((size_t)blocks[0] % (1 << at) != 0)
+            fail("an alignment");
+        free(blocks[0]);
+        free(blocks[1]);
+    }
     puts("ok");
     return 0;
 }

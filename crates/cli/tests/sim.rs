@@ -132,6 +132,77 @@ fn threads_synchronise() {
     }
 }
 
+/// Threads of C11 give the native result.
+#[test]
+fn c11_threads_synchronise() {
+    let folder = Folder::new();
+    compile(&folder, "c11.c");
+    let (ran, _) = simulate(&folder, &["--machine", "wildfire-2x8"], &["./program"]);
+    assert_eq!(
+        ran.output, "7800 78 1 1 1\n",
+        "100 times 1 to 12; the sum of what threads return; once, busy, late"
+    );
+}
+
+/// OpenMP programs give the native result with any number of threads, and a run is like the other; what is not there is said.
+#[test]
+fn openmp_programs_give_the_native_result() {
+    let folder = Folder::new();
+    let source = root().join("tests/simulated/openmp.c");
+    let flags = ["-O1", "-Wall", "-Wextra", "-fopenmp", "-o"];
+    succeed(Command::new("gcc").args(flags).arg(folder.join("native")).arg(&source));
+    let native = succeed(&mut Command::new(folder.join("native"))).output;
+    let compiled = succeed(gondwana(&folder, &[&["cc"], &flags[..], &["program"]].concat()).arg(&source));
+    assert_eq!(compiled.errors, "", "no warnings");
+    let mut texts = vec![];
+    for threads in ["16", "1", "3", "40", "16"] {
+        let json = folder.join("statistics.json");
+        let mut command = gondwana(&folder, &["sim", "--machine", "wildfire-2x8", "--json"]);
+        command.arg(&json).args(["--", "./program"]);
+        if threads != "16" {
+            command.env("OMP_NUM_THREADS", threads);
+        }
+        assert_eq!(succeed(&mut command).output, native, "{threads} threads");
+        texts.push(fs::read_to_string(&json).unwrap());
+    }
+    assert_eq!(texts[0], texts[4]);
+    let reads = |text: &str, node: usize| {
+        let statistics: Value = serde_json::from_str(text).unwrap();
+        statistics["nodes"][node]["counters"]["reads"].as_u64().unwrap()
+    };
+    assert!(reads(&texts[0], 1) > 1000 && reads(&texts[1], 1) == 0, "a thread on each processor");
+    let text = "int main(void) {\n#pragma omp parallel\n{\n#pragma omp cancel parallel\n}\nreturn 0; }";
+    fs::write(folder.join("cancel.c"), text).unwrap();
+    succeed(&mut gondwana(&folder, &["cc", "-fopenmp", "cancel.c", "-o", "cancel"]));
+    let ran = run(&mut gondwana(&folder, &["sim", "--machine", "numaq", "./cancel"]), LIMIT);
+    assert_eq!(ran.status.unwrap().code(), Some(125));
+    assert!(ran.errors.starts_with("gondwana: OpenMP: cancel cannot be simulated\n"), "{}", ran.errors);
+}
+
+/// The workloads for OpenMP, built by `make CC="gondwana cc"`.
+#[test]
+fn openmp_workloads_give_the_native_result() {
+    let folder = Folder::new();
+    let out = folder.join("build");
+    let names =
+        ["adi", "wavefront", "cg", "multigrid", "fft3d", "sort", "tasks"].map(|name| format!("omp-{name}"));
+    let mut make = Command::new("make");
+    make.args(["--silent", "-C"]).arg(root().join("apps"));
+    make.arg(format!("CC={} cc", whole().gondwana.display())).arg(format!("OUT={}", out.display()));
+    succeed(make.args(names.each_ref().map(|name| out.join(name))));
+    for name in &names {
+        let native = succeed(Command::new(whole().apps.join(name)).args(["-p", "1"])).output;
+        let program = out.join(name);
+        let arguments = [program.to_str().unwrap(), "-p", "16"];
+        let (ran, statistics) = simulate(&folder, &["--machine", "wildfire-2x8"], &arguments);
+        assert_eq!(ran.output, native, "{name}");
+        assert!(
+            statistics["nodes"][1]["counters"]["reads"].as_u64().unwrap() > 1000,
+            "{name} uses the other node"
+        );
+    }
+}
+
 #[test]
 fn a_table_is_printed_and_the_status_is_the_programs() {
     let folder = Folder::new();
@@ -290,7 +361,7 @@ fn what_cannot_be_is_said_in_one_sentence() {
         (&["sim", "--machine", "numaq", "--threads", "cpu:99", "./program"], 2, "--threads cpu:99: "),
         (&["sim", "--machine", "numaq", "/bin/true"], 126, "/bin/true was not built for the simulator"),
         (&["sim", "--machine", "numaq", "./nothing"], 127, "./nothing: no such program"),
-        (&["cc", "-fopenmp", "x.c"], 2, "-fopenmp: OpenMP programs cannot be simulated yet"),
+        (&["cc", "-fopenacc", "x.c"], 2, "-fopenacc: programs for accelerators cannot be simulated"),
     ];
     for (arguments, status, sentence) in cases {
         let ran = run(&mut gondwana(&folder, arguments), LIMIT);

@@ -76,7 +76,7 @@ fn sleep_for(time: Time) {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nanosleep(wanted: *const timespec, rest: *mut timespec) -> c_int {
+pub(crate) unsafe extern "C" fn nanosleep(wanted: *const timespec, rest: *mut timespec) -> c_int {
     // SAFETY: the program's variables.
     unsafe {
         sleep_for(length(&*wanted));

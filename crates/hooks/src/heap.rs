@@ -82,12 +82,14 @@ unsafe impl Allocator for Bottom {
 
 static mut HEAP: Dlmalloc<Bottom> = Dlmalloc::new_with_allocator(Bottom { end: AtomicUsize::new(0) });
 
-/// Before each block: how long it is, and where the allocator's own block begins.
+/// Before each block: how long it is, how far before it the allocator's own block begins, and for how much the alignment
+/// made that one longer.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Header {
     size: usize,
-    start: usize,
+    before: u32,
+    extra: u32,
 }
 
 const HEADER: usize = size_of::<Header>();
@@ -103,7 +105,8 @@ pub(crate) fn allocate(size: usize, alignment: usize, zeroed: bool, slot: *const
     };
     let size = room.unwrap_or(usize::MAX);
     let extra = if alignment > MALLOC_ALIGNMENT { alignment } else { 0 };
-    let total = size.checked_add(HEADER + extra).filter(|total| *total <= REGION.len());
+    let total = size.checked_add(HEADER + extra);
+    let total = total.filter(|total| *total <= REGION.len() && u32::try_from(HEADER + extra).is_ok());
     // SAFETY: one host thread at a time allocates.
     let heap = unsafe { (&raw mut HEAP).as_mut().unwrap_unchecked() };
     let start = total.map_or(ptr::null_mut(), |total| {
@@ -117,8 +120,9 @@ pub(crate) fn allocate(size: usize, alignment: usize, zeroed: bool, slot: *const
         return ptr::null_mut();
     }
     let block = (start + HEADER).next_multiple_of(alignment.max(MALLOC_ALIGNMENT));
+    let header = Header { size, before: (block - start) as u32, extra: extra as u32 };
     // SAFETY: the allocator's block has room for the header before this one.
-    unsafe { ((block - HEADER) as *mut Header).write(Header { size, start }) };
+    unsafe { ((block - HEADER) as *mut Header).write(header) };
     if let Some(world) = world() {
         if world.recorder.is_some() {
             recorder::allocated(world, block, bytes, slot);
@@ -171,10 +175,10 @@ unsafe extern "C" fn free(block: *mut c_void) {
     }
     // SAFETY: the program gives back a block of this heap; one host thread at a time does.
     unsafe {
-        let Header { size, start } = header(block);
-        let total = block as usize - start + size;
+        let Header { size, before, extra } = header(block);
         let heap = (&raw mut HEAP).as_mut().unwrap_unchecked();
-        heap.free(start as *mut u8, total, MALLOC_ALIGNMENT);
+        let start = (block as usize - before as usize) as *mut u8;
+        heap.free(start, HEADER + extra as usize + size, MALLOC_ALIGNMENT);
     }
 }
 

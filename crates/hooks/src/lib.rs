@@ -9,6 +9,7 @@
 //! - `world`, `fiber`, `threads`: the simulated machine and who runs on it.
 //! - `sync`: mutexes and the like, whose state is kept here; each call is also an access to the object's memory.
 //! - `processors`: what the program asks about processors, and which of them threads may run on.
+//! - `openmp`, `c11`: the functions of libgomp, and of `threads.h`.
 //! - `plan`: where a plan wants memory and threads.
 //! - `recorder`: the recording, if one is wanted.
 //! - `heap`, `operators`, `clock`, `start`: memory at fixed addresses, simulated time, the program's start and end.
@@ -23,9 +24,11 @@
 mod accesses;
 mod atomics;
 mod bytes;
+mod c11;
 mod clock;
 mod fiber;
 mod heap;
+mod openmp;
 mod operators;
 mod plan;
 mod processors;

@@ -158,6 +158,12 @@ unsafe extern "C" fn pthread_setaffinity_np(handle: pthread_t, bytes: usize, set
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pthread_getaffinity_np(handle: pthread_t, bytes: usize, set: *mut cpu_set_t) -> c_int {
+    if world().is_none() {
+        let real =
+            next!(pthread_getaffinity_np: unsafe extern "C" fn(pthread_t, usize, *mut cpu_set_t) -> c_int);
+        // SAFETY: the caller's own call.
+        return unsafe { real(handle, bytes, set) };
+    }
     let Some(thread) = find(handle) else { return libc::ESRCH };
     // SAFETY: the program's set.
     if unsafe { write_set(thread, bytes, set) } > bytes { libc::EINVAL } else { 0 }

@@ -108,7 +108,7 @@ fn free_slot() -> Option<usize> {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn pthread_create(
+pub(crate) unsafe extern "C" fn pthread_create(
     to: *mut pthread_t,
     attributes: *const pthread_attr_t,
     routine: Routine,

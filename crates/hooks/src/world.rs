@@ -1,6 +1,7 @@
 //! The simulated machine with the program's threads on it; there is one in a process.
 
 use crate::fiber::{self, Fiber};
+use crate::openmp::OpenMp;
 use crate::plan::Plan;
 use crate::recorder::{self, Recorder};
 use crate::settings::Settings;
@@ -19,6 +20,7 @@ pub(crate) struct World {
     pub schedule: Schedule,
     pub threads: Vec<Thread>,
     pub objects: Objects,
+    pub openmp: OpenMp,
     pub plan: ThreadPlan,
     pub recorder: Option<Box<Recorder>>,
     /// The user's plan.
@@ -96,6 +98,7 @@ pub(crate) fn begin(mut settings: Settings) -> Result<(), String> {
         schedule,
         threads: vec![Thread::main(first)],
         objects: Objects::default(),
+        openmp: OpenMp::default(),
         plan,
         recorder: None,
         placed,

@@ -45,7 +45,7 @@ fn refuse(arguments: &[OsString]) -> Result<(), Failure> {
         let why = match argument {
             "-static" | "-static-pie" => "the library for the simulator cannot be linked statically",
             "-pie" => "a program for the simulator has its data at fixed addresses",
-            "-fopenmp" => "OpenMP programs cannot be simulated yet, only pthreads and C++ threads",
+            "-fopenacc" => "programs for accelerators cannot be simulated",
             sanitizer if sanitizer.starts_with("-fsanitize=") => {
                 "the simulator takes the place of a sanitizer"
             }
@@ -83,7 +83,7 @@ mod tests {
     fn what_cannot_be_simulated_is_refused() {
         let refused = |text: &str| refuse(&[OsString::from(text)]).map_err(|failure| failure.message);
         assert_eq!(refused("-O2"), Ok(()));
-        for option in ["-static", "-pie", "-fopenmp", "-fsanitize=address"] {
+        for option in ["-static", "-pie", "-fopenacc", "-fsanitize=address"] {
             assert!(refused(option).unwrap_err().starts_with(option));
         }
     }
