@@ -84,6 +84,32 @@ fn threads_run_where_the_program_says() {
     }
 }
 
+/// Users on a model of a kernel: the native result, on one node and on three; most of the time is the kernel's.
+#[test]
+fn a_job_mix_runs_on_one_node_and_on_three() {
+    let folder = Folder::new();
+    let out = folder.join("build");
+    let mut make = Command::new("make");
+    make.args(["--silent", "-C"]).arg(root().join("apps"));
+    make.arg(format!("CC={} cc", whole().gondwana.display())).arg(format!("OUT={}", out.display()));
+    let program = out.join("jobmix");
+    succeed(make.arg(&program));
+    let native = succeed(Command::new(whole().apps.join("jobmix")).args(["-n", "12"])).output;
+    for (machine, nodes, policy) in [("numaq", "1", "affinity"), ("aviion-3x4", "3", "dynamic")] {
+        let policy = format!("scheduler.policy={policy}");
+        let options = ["--machine", machine, "--sweep", &policy];
+        let arguments = ["-p", "12", "-n", "12", "-k", nodes, "-d", "100", "-c"];
+        let (ran, runs) =
+            simulate(&folder, &options, &[&[program.to_str().unwrap()], &arguments[..]].concat());
+        assert_eq!(ran.output, native);
+        let profile = ran.errors.lines().find(|line| line.starts_with("profile: ")).unwrap();
+        let kernel: f64 = profile.split(' ').nth(2).unwrap().parse().unwrap();
+        let statistics = &runs[0]["statistics"];
+        let all = statistics["time"].as_f64().unwrap() / 1000.0 * 12.0;
+        assert!(kernel > 0.2 * all && kernel < all, "{profile}: {all}");
+    }
+}
+
 /// A machine of the user's own, with a translation buffer and pages of the second cache that do not follow each other.
 #[test]
 fn translations_and_colours_are_those_of_the_file() {
@@ -382,4 +408,24 @@ fn latencies_of_the_papers_machines() {
     let mut script = Command::new(root().join("bench/papers/wildfire-table-1"));
     let ran = succeed(script.arg(&whole().gondwana));
     assert_eq!(ran.output.matches("| remote memory |").count(), 3, "{}", ran.output);
+}
+
+/// Table 1 of the UnixWare paper and figures 3 to 5 for up to 8 users: two nodes are faster than one, the kernel for CC-NUMA is
+/// not slower than that for SMP on two nodes, and the shares of time are those of some processors.
+#[test]
+fn tables_of_the_unixware_paper() {
+    let folder = Folder::new();
+    let mut script = Command::new(root().join("bench/papers/unixware-tables"));
+    script.arg(&whole().gondwana).arg(folder.join("charts.svg")).arg("8");
+    let ran = succeed(&mut script);
+    let row = ran.output.lines().find(|line| line.starts_with("| 8 |")).unwrap();
+    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    let number = |cell: usize| cells[cell].trim_end_matches(" %").parse::<f64>().unwrap();
+    assert!(number(11) > 0.0, "faster than the kernel for SMP: {row}");
+    for (waiting, idle) in [(2, 4), (6, 8)] {
+        assert!(number(waiting) > 10.0 && number(waiting) + number(idle) < 90.0, "{row}");
+    }
+    let line = ran.output.lines().find(|line| line.starts_with("Figure 5: ")).unwrap();
+    let growth = line.split_whitespace().find(|word| word.starts_with('+')).unwrap();
+    assert!(growth.parse::<f64>().unwrap() > 5.0, "{line}");
 }
