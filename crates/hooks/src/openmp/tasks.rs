@@ -189,9 +189,10 @@ pub(super) fn run_task(number: u64) {
 /// Takes the youngest task that waits and is wanted.
 fn take(wanted: impl Fn(&Task) -> bool) -> Option<u64> {
     let all = state();
-    let queue = all.team().queue.clone();
+    let number = all.context().team;
+    let queue = &mut all.teams.get_mut(&number)?.queue;
     let at = queue.iter().rposition(|number| all.tasks.get(number).is_some_and(&wanted))?;
-    all.team().queue.remove(at)
+    queue.remove(at)
 }
 
 #[unsafe(no_mangle)]

@@ -3,7 +3,7 @@
 use super::shares::Work;
 use super::tasks::run_task;
 use super::{Context, LINE, Line, state};
-use crate::threads::{pthread_create, touch};
+use crate::threads::{find, pthread_create, touch};
 use crate::world::{started, wait};
 use gondwana_sim::{Kind, ThreadId};
 use libc::{c_uint, c_void};
@@ -42,13 +42,12 @@ fn free_thread() -> ThreadId {
     if let Some(thread) = state().free.pop_first() {
         return thread;
     }
-    let id = started().threads.len();
     let mut handle = 0;
     // SAFETY: the function is this library's.
     if unsafe { pthread_create(&raw mut handle, ptr::null(), worker, ptr::null_mut()) } != 0 {
         crate::start::die("the simulated machine has no stack left for a thread of OpenMP");
     }
-    id
+    find(handle).unwrap_or_else(|| super::missing())
 }
 
 /// Runs a region. `work` is the construct that it begins with.
