@@ -1,4 +1,4 @@
-//! Calls on standard I/O streams (`FILE`) of other nodes: only the node that has opened a stream can make them.
+//! Calls on standard I/O streams (`FILE`) and directories of other nodes: only the node that has opened one can make them.
 
 use crate::wire::Wire;
 use crate::{Node, Thread};
@@ -12,10 +12,27 @@ pub const MOST_BYTES: usize = gondwana_fabric::MAX_BULK;
 /// A call on a stream.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct StreamCall {
-    /// The stream's address on the node that has opened it; 0 for standard input.
+    /// The stream's or directory's address on the node that has opened it; [`StreamCall::INPUT`] and its relatives.
     pub stream: u64,
     /// What to do with it.
     pub action: StreamAction,
+    /// The node of the calling thread.
+    pub node: u16,
+    /// The calling thread's number in the whole run.
+    pub thread: u64,
+    /// The delegation that the caller's node gives back with this call, and how many of its bytes were read.
+    pub returned: Option<(u64, u32)>,
+    /// The call is about the program's memory or its functions: the caller has released what its node wrote.
+    pub is_released: bool,
+}
+
+impl StreamCall {
+    /// In place of an address: standard input.
+    pub const INPUT: u64 = 0;
+    /// Node 0's standard output, of which only the lock is of use elsewhere.
+    pub const OUTPUT: u64 = 1;
+    /// Its standard error.
+    pub const ERRORS: u64 = 2;
 }
 
 /// What can be done with a stream from elsewhere.
@@ -27,8 +44,8 @@ pub enum StreamAction {
     Line(u32, u8),
     /// `fwrite`. The result is how many bytes are written.
     Write,
-    /// `getc`.
-    Get,
+    /// `getc`. The rest of the buffer may come with it, as a delegation; it does if this says so.
+    Get(bool),
     /// `ungetc`.
     Unget(i32),
     /// `fseeko`.
@@ -61,6 +78,59 @@ pub enum StreamAction {
     Close,
     /// `pclose`.
     CloseCommand,
+    /// Reads wide characters up to and including this one, or so many. The result is how many there are.
+    ReadWide(u32, u32),
+    /// Writes wide characters. The result is how many are written.
+    WriteWide,
+    /// `vfwscanf` by the function of this number. The bytes are the format with its terminator, then the program's pointers.
+    ScanWide(u8),
+    /// `ungetwc`.
+    UngetWide(u32),
+    /// `fwide`.
+    Orient(i32),
+    /// `flockfile`, for the calling thread.
+    Lock,
+    /// `ftrylockfile`.
+    TryLock,
+    /// `funlockfile`.
+    Unlock,
+    /// `freopen`: the bytes are the mode and, if this says so, the path, with their terminators.
+    Reopen(bool),
+    /// `__fpurge`.
+    Purge,
+    /// `__fpending`.
+    Pending,
+    /// To the node that has a delegation: gives back the one of this number. The result is how many of its bytes were read.
+    Recall(u64),
+    /// `readdir`: the bytes are the entry. The result is 0 at the end.
+    ReadEntry,
+    /// `rewinddir`.
+    RewindDirectory,
+    /// `telldir`.
+    TellDirectory,
+    /// `seekdir`.
+    SeekDirectory(i64),
+    /// `dirfd`.
+    DirectoryDescriptor,
+    /// `closedir`.
+    CloseDirectory,
+}
+
+impl StreamAction {
+    /// True if the call writes to the program's memory, on whatever stream.
+    #[must_use]
+    pub fn is_about_memory(self) -> bool {
+        matches!(self, Self::ScanWide(_))
+    }
+
+    /// True if the call neither reads nor moves, so that the calling node keeps what was delegated to it.
+    #[must_use]
+    pub fn leaves_delegation(self) -> bool {
+        matches!(
+            self,
+            Self::Lock | Self::TryLock | Self::Unlock | Self::Descriptor | Self::HasFailed | Self::IsAtEnd
+        )
+    }
 }
 
 /// What came of a call on a stream.
@@ -68,18 +138,20 @@ pub enum StreamAction {
 pub struct StreamDone {
     /// What the call gives.
     pub result: i64,
-    /// `errno` after it; [`StreamDone::OUT_OF_REACH`] if this kind of stream is for its own node only.
+    /// `errno` after it; [`StreamDone::UNRELEASED`] if nothing was done.
     pub error: i32,
     /// [`StreamDone::AT_END`] and [`StreamDone::FAILED`], as far as they are so.
     pub marks: u8,
+    /// The number of the delegation whose bytes come with the answer; 0 for none.
+    pub delegation: u64,
     /// What was read. Travels beside the rest.
     #[serde(skip)]
     pub bytes: Vec<u8>,
 }
 
 impl StreamDone {
-    /// In place of an error number.
-    pub const OUT_OF_REACH: i32 = -1;
+    /// In place of an error number: the call is about the program's memory, and the caller must release what its node wrote.
+    pub const UNRELEASED: i32 = -1;
     /// The stream has been read to its end.
     pub const AT_END: u8 = 1;
     /// An error has occurred on the stream.

@@ -1,6 +1,7 @@
 //! The end of the program.
 
 use crate::io::buffered::may_hold_output;
+use crate::io::{delegations, stream_locks};
 use crate::private_stack::uninterrupted;
 use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{FILE, c_int, c_void};
@@ -51,6 +52,7 @@ pub(crate) fn flush_before_unlock(node: &Node) {
 /// Flushes all streams, waiting for threads that write. It does not wait for threads that read, which may block for
 /// ever; their streams hold no output.
 pub(crate) fn flush_all_streams() {
+    stream_locks::release_all();
     // SAFETY: the list of streams stays as it is while it is locked, and those in it are open.
     unsafe {
         crate::real!(_IO_list_lock: fn())();
@@ -75,6 +77,7 @@ pub(crate) unsafe extern "C" fn exit(status: c_int) -> ! {
     if let Some(node) = Node::current() {
         if node.is_first() {
             node.begin_exit(status);
+            stream_locks::release_all();
             // From here on the other threads end with the process.
             let real = crate::real!(exit: fn(c_int) -> ());
             // SAFETY: runs the program's own exit handlers, then `_exit` below.
@@ -100,6 +103,7 @@ pub(crate) fn after_all_handlers() {
     if let Some(node) = Node::current()
         && node.is_first()
     {
+        delegations::recall_all();
         flush_all_streams();
         node.close_run();
     }

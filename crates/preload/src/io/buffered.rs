@@ -3,12 +3,18 @@
 
 use gondwana_node::StreamDone;
 use libc::{FILE, c_int};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The flags of the marks, in the first member.
+pub(super) const EOF_SEEN: c_int = 0x10;
+pub(super) const ERR_SEEN: c_int = 0x20;
 
 const READ_PTR: usize = 8;
 const READ_END: usize = 16;
 const WRITE_BASE: usize = 32;
 const WRITE_PTR: usize = 40;
 const WRITE_END: usize = 48;
+const BUFFER: usize = 56;
 /// The lock: its state, the owner's recursion count, and the owner.
 const LOCK: usize = 136;
 const OWNER: usize = 8;
@@ -26,7 +32,7 @@ unsafe fn member(stream: *const FILE, at: usize) -> usize {
 /// # Safety
 /// As for [`member`].
 #[inline]
-unsafe fn is_wide(stream: *const FILE) -> bool {
+pub(super) unsafe fn is_wide(stream: *const FILE) -> bool {
     // SAFETY: as promised.
     unsafe { stream.cast::<u8>().add(MODE).cast::<c_int>().read_volatile() > 0 }
 }
@@ -34,8 +40,6 @@ unsafe fn is_wide(stream: *const FILE) -> bool {
 /// Sets the end-of-file and error marks of a stream of another node, for inlined `feof_unlocked`. At its address this
 /// node has no stream but zeroed memory for these marks, in which the buffers are empty.
 pub(crate) fn mark(stream: *mut FILE, marks: u8) {
-    const EOF_SEEN: c_int = 0x10;
-    const ERR_SEEN: c_int = 0x20;
     let flag = |mark, flag| if marks & mark != 0 { flag } else { 0 };
     let marked = flag(StreamDone::AT_END, EOF_SEEN) | flag(StreamDone::FAILED, ERR_SEEN);
     let flags = stream.cast::<c_int>();
@@ -70,6 +74,65 @@ pub(crate) unsafe fn read<'a>(stream: *const FILE) -> &'a [u8] {
     }
 }
 
+/// The next byte, if it was read ahead and no other thread has locked the stream. Between locking and unlocking nothing is called,
+/// as it is in the C library's `getc`.
+///
+/// # Safety
+/// The stream is open.
+#[inline]
+pub(super) unsafe fn take(stream: *mut FILE) -> Option<u8> {
+    // SAFETY: a stream has its lock as long as it is open; whoever has the lock uses the other members.
+    unsafe {
+        let lock = &*(member(stream, LOCK) as *const AtomicU32);
+        let owner = (member(stream, LOCK) + OWNER) as *mut u64;
+        let own = crate::pthread::native_self();
+        let is_locked = owner.read_volatile() == own;
+        if !is_locked {
+            lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
+            owner.write_volatile(own);
+        }
+        let byte = read(stream).first().copied();
+        if byte.is_some() {
+            set_next(stream, next_and_end(stream).0 + 1);
+        }
+        if !is_locked {
+            owner.write_volatile(0);
+            if lock.swap(0, Ordering::Release) > 1 {
+                let (operation, one) = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
+                gondwana_sys::syscall!(libc::SYS_futex, lock.as_ptr(), operation, one);
+            }
+        }
+        byte
+    }
+}
+
+/// Where the next byte is read from, and the end of what was read ahead.
+///
+/// # Safety
+/// The stream is open, and nobody else uses it.
+pub(super) unsafe fn next_and_end(stream: *const FILE) -> (usize, usize) {
+    // SAFETY: as promised.
+    unsafe { (member(stream, READ_PTR), member(stream, READ_END)) }
+}
+
+/// Has the next byte be read from here.
+///
+/// # Safety
+/// As for [`next_and_end`]; the address is in the buffer, up to the end of what was read ahead.
+pub(super) unsafe fn set_next(stream: *mut FILE, next: usize) {
+    // SAFETY: as promised.
+    unsafe { stream.cast::<u8>().add(READ_PTR).cast::<usize>().write_volatile(next) };
+}
+
+/// True if the stream has a buffer.
+///
+/// # Safety
+/// The stream is open.
+pub(super) unsafe fn has_buffer(stream: *const FILE) -> bool {
+    // SAFETY: as promised.
+    unsafe { member(stream, BUFFER) != 0 }
+}
+
 /// The free bytes of the buffer. 0 for a wide stream.
 ///
 /// # Safety
@@ -92,4 +155,13 @@ pub(crate) unsafe fn is_locked_here(stream: *const FILE) -> bool {
         let lock = member(stream, LOCK);
         ((lock + OWNER) as *const u64).read_volatile() == crate::pthread::native_self()
     }
+}
+
+/// Who has the lock of a stream: the C library's name of a thread, or what [`set_owner`] has put in its place.
+///
+/// # Safety
+/// The stream is open, and its lock is held by or for the caller.
+pub(super) unsafe fn set_owner(stream: *const FILE, owner: u64) {
+    // SAFETY: as promised; a stream has its lock as long as it is open.
+    unsafe { ((member(stream, LOCK) + OWNER) as *mut u64).write_volatile(owner) };
 }

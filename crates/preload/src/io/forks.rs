@@ -1,6 +1,6 @@
 //! Child processes that go on with the program's code.
 
-use super::descriptors;
+use super::{delegations, descriptors};
 use crate::private_stack::on_private_stack;
 use crate::process::identity;
 use crate::pthread::semaphore;
@@ -19,6 +19,7 @@ const PATH: usize = 4096;
 pub(super) unsafe extern "C" fn fork() -> pid_t {
     if let Some(node) = Node::current() {
         let parent = identity::process();
+        delegations::recall_all();
         if node.has_company() && node.is_on_one_computer() {
             descriptors::borrow_all();
         }

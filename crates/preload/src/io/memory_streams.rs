@@ -3,8 +3,8 @@
 //! Their first block is the program's, but the C library grows it in private memory, during any call that prints.
 //! After a flush or a close such contents are copied to shared memory.
 
-use super::is_shared;
 use super::streams_elsewhere::elsewhere;
+use super::{delegations, is_shared};
 use crate::alloc::{self, Purpose, with_purpose};
 use gondwana_locks::lock;
 use gondwana_node::StreamAction;
@@ -145,8 +145,13 @@ macro_rules! flushing {
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(stream: *mut FILE) -> c_int {
-            if let Some(there) = elsewhere(stream, stringify!($name)) {
+            if let Some(there) = elsewhere(stream) {
                 return there.int(StreamAction::Flush);
+            }
+            if stream.is_null() {
+                delegations::recall_all();
+            } else {
+                delegations::recall_unlocked(stream);
             }
             // SAFETY: forwards the caller's argument.
             flushing(stream, || unsafe { crate::real!($name: fn(*mut FILE) -> c_int)(stream) })

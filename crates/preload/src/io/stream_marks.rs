@@ -3,7 +3,7 @@
 use super::stream_memory;
 use crate::errno;
 use gondwana_locks::lock;
-use gondwana_node::{Node, ProcessChange};
+use gondwana_node::{Node, ProcessChange, StreamCall};
 use libc::FILE;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The name of a stream in messages: its address, or a constant for standard input, which is not in the divided
 /// ranges.
 pub(super) fn name_of(stream: *mut FILE) -> u64 {
-    if stream == stream_memory::standard_input() { 0 } else { stream as u64 }
+    if stream == stream_memory::standard_input() { StreamCall::INPUT } else { stream as u64 }
 }
 
 /// The stream that is called so.
 pub(super) fn stream_of(name: u64) -> *mut FILE {
     match name {
-        0 => stream_memory::standard_input(),
-        address => address as *mut FILE,
+        StreamCall::INPUT => stream_memory::standard_input(),
+        name => stream_memory::common_stream(name).unwrap_or(name as *mut FILE),
     }
 }
 

@@ -6,12 +6,11 @@
 
 use crate::map::kernel;
 use crate::private_stack::uninterrupted;
-use gondwana_interpose::NextFunction;
 use gondwana_locks::lock;
-use gondwana_node::Node;
+use gondwana_node::StreamCall;
 use libc::c_void;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// The start of node 0's range: between the runtime's mappings and the addresses of programs.
 pub(crate) const BASE: usize = 0x4000_0000_0000;
@@ -30,6 +29,9 @@ pub(crate) static STDIN: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// The C library's standard input, whether it is this node's or not.
 static INPUT: AtomicPtr<libc::FILE> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Its standard output and error. Each node prints by its own; their locks are common.
+static OUTPUTS: [AtomicPtr<libc::FILE>; 2] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 2];
 
 /// The header of each block: its class. Its size keeps blocks aligned as `malloc` does.
 const HEADER: usize = 16;
@@ -59,8 +61,11 @@ pub(crate) fn begin(node: usize, nodes: usize) {
     (blocks.fresh, blocks.end) = (start, start + (1 << SHIFT));
     OWN.store(node, Ordering::Relaxed);
     // SAFETY: the C library has set the variable, and no other thread runs yet.
-    let input = unsafe { stdin };
+    let [input, output, errors] = unsafe { [stdin, stdout, stderr] };
     INPUT.store(input, Ordering::Relaxed);
+    for (place, stream) in OUTPUTS.iter().zip([output, errors]) {
+        place.store(stream, Ordering::Relaxed);
+    }
     if node != 0 {
         STDIN.store(input as usize, Ordering::Relaxed);
     }
@@ -68,6 +73,8 @@ pub(crate) fn begin(node: usize, nodes: usize) {
 
 unsafe extern "C" {
     static stdin: *mut libc::FILE;
+    static stdout: *mut libc::FILE;
+    static stderr: *mut libc::FILE;
 }
 
 /// The node in whose range an address is.
@@ -157,35 +164,23 @@ pub(crate) fn opener_of(address: usize) -> Option<usize> {
     }
 }
 
-/// True if a call may use this stream or directory. Otherwise `errno` is set to EBADF.
-#[inline]
-pub(crate) fn is_here<T>(stream: *mut T, call: &str) -> bool {
-    let opener = opener_of(stream as usize);
-    opener.inspect(|&opener| refuse(opener, call)).is_none()
-}
-
 /// The C library's standard input, read at the start. A program that uses `stdin` has that variable in its own data,
 /// which is shared.
 pub(crate) fn standard_input() -> *mut libc::FILE {
     INPUT.load(Ordering::Relaxed)
 }
 
-/// Prints that a stream or directory is another node's, and sets `errno` to EBADF.
-#[cold]
-pub(crate) fn refuse(opener: usize, call: &str) {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    if let Some(node) = Node::current()
-        && !SAID.swap(true, Ordering::Relaxed)
-    {
-        node.refuse(&format!(
-            "{call}() on a stream that node {opener} has opened, and only that node can use: open it in the thread \
-             that uses it, or run with --threads fill or -n 1"
-        ));
-    }
-    crate::errno::set(libc::EBADF);
+/// The names, in messages, of the streams of which there is one for the whole program.
+const COMMON: [u64; 2] = [StreamCall::OUTPUT, StreamCall::ERRORS];
+
+/// The name of standard output or error in messages.
+pub(super) fn common_name_of(stream: *mut libc::FILE) -> Option<u64> {
+    let at = OUTPUTS.iter().position(|output| output.load(Ordering::Relaxed) == stream)?;
+    COMMON.get(at).copied()
 }
 
-/// [`refuse`] for the calls that are checked in assembly.
-pub(crate) extern "C" fn refuse_call(opener: usize, call: &NextFunction) {
-    refuse(opener, &call.name().to_string_lossy());
+/// Standard output or error, by its name.
+pub(super) fn common_stream(name: u64) -> Option<*mut libc::FILE> {
+    let at = COMMON.iter().position(|&common| common == name)?;
+    Some(OUTPUTS[at].load(Ordering::Relaxed))
 }

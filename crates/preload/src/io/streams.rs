@@ -1,10 +1,10 @@
 //! Streams: the C library's buffers are private, but long transfers go straight between the kernel and the
 //! program's memory. They pass through a private buffer here instead.
 
+use super::delegations::{self, whole};
 use super::descriptors::{Place, for_child, place, recall};
 use super::stream_marks::unmark_elsewhere;
-use super::stream_memory::is_here;
-use super::streams_elsewhere::elsewhere;
+use super::streams_elsewhere::{Elsewhere, elsewhere};
 use super::{BOUNCE, Buffer, is_shared, memory_streams, with_buffers};
 use crate::alloc::{Purpose, with_purpose};
 use crate::numbers;
@@ -68,14 +68,16 @@ macro_rules! reading {
             let bytes = size.saturating_mul(count);
             // SAFETY: forwards the caller's arguments, or with a buffer that holds what is wanted.
             unsafe {
-                if let Some(there) = elsewhere(stream, stringify!($name)) {
+                if let Some(there) = elsewhere(stream) {
                     return there.read(target, bytes).checked_div(size).unwrap_or(0);
                 }
-                if !is_shared(target, bytes) {
-                    return real(target, size, count, stream);
-                }
-                let done = read_all(target, bytes, |buffer, wanted| real(buffer, 1, wanted, stream));
-                done.checked_div(size).unwrap_or(0)
+                whole(stream, || {
+                    if !is_shared(target, bytes) {
+                        return real(target, size, count, stream);
+                    }
+                    let done = read_all(target, bytes, |buffer, wanted| real(buffer, 1, wanted, stream));
+                    done.checked_div(size).unwrap_or(0)
+                })
             }
         }
     )*};
@@ -123,7 +125,7 @@ macro_rules! writing {
             let bytes = size.saturating_mul(count);
             // SAFETY: forwards the caller's arguments, or with a buffer that holds what is wanted.
             unsafe {
-                if let Some(there) = elsewhere(stream, stringify!($name)) {
+                if let Some(there) = elsewhere(stream) {
                     return there.write(source, bytes).checked_div(size).unwrap_or(0);
                 }
                 if !is_shared(source, bytes) {
@@ -144,7 +146,7 @@ macro_rules! putting {
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(text: *const c_char, stream: *mut FILE) -> c_int {
-            if let Some(there) = elsewhere(stream, stringify!($name)) {
+            if let Some(there) = elsewhere(stream) {
                 // SAFETY: the caller passes a string.
                 return unsafe {
                     let length = libc::strlen(text);
@@ -178,14 +180,14 @@ pub(super) unsafe extern "C" fn setvbuf(
     mode: c_int,
     size: size_t,
 ) -> c_int {
-    if let Some(there) = elsewhere(stream, "setvbuf") {
+    if let Some(there) = elsewhere(stream) {
         return there.int(StreamAction::Buffer { mode, size: size as u64 });
     }
     let buffer = if is_shared(buffer.cast(), size) { std::ptr::null_mut() } else { buffer };
     // SAFETY: forwards the caller's arguments.
-    unsafe {
+    whole(stream, || unsafe {
         crate::real!(setvbuf: fn(*mut FILE, *mut c_char, c_int, size_t) -> c_int)(stream, buffer, mode, size)
-    }
+    })
 }
 
 /// # Safety
@@ -209,6 +211,13 @@ pub(super) unsafe extern "C" fn setbuffer(stream: *mut FILE, buffer: *mut c_char
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct CookieFunctions([*mut c_void; 4]);
+
+impl CookieFunctions {
+    /// Those of a stream that is only read.
+    pub(super) fn reading(read: unsafe extern "C" fn(*mut c_void, *mut c_char, usize) -> ssize_t) -> Self {
+        Self([read as *mut c_void, std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut()])
+    }
+}
 
 /// Defines functions that open a stream or directory; the descriptor argument follows the name, with the call where another node has
 /// it open.
@@ -291,10 +300,11 @@ macro_rules! closing {
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(stream: *mut FILE) -> c_int {
-            if let Some(there) = elsewhere(stream, stringify!($name)) {
-                return there.int(StreamAction::$elsewhere);
+            if let Some(there) = elsewhere(stream) {
+                return there.close(StreamAction::$elsewhere);
             }
             unmark_elsewhere(stream);
+            delegations::forget(stream);
             memory_streams::closing(stream, || {
                 // SAFETY: forwards the caller's argument, which is not used after it is closed.
                 unsafe {
@@ -313,19 +323,18 @@ closing! {
     pclose => CloseCommand;
 }
 
-/// # Safety
-/// As the C library's `closedir`.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn closedir(directory: *mut libc::DIR) -> c_int {
-    if !is_here(directory, "closedir") {
-        return -1;
-    }
-    // SAFETY: forwards the caller's argument, which is not used after it is closed.
-    unsafe {
-        let descriptor = descriptor_of(crate::real!(dirfd: fn(*mut libc::DIR) -> c_int), directory);
-        let result = crate::real!(closedir: fn(*mut libc::DIR) -> c_int)(directory);
-        recall(descriptor);
-        result
+impl Elsewhere {
+    /// `freopen`.
+    ///
+    /// # Safety
+    /// The mode is a string, and the path null or one.
+    unsafe fn reopen(&self, path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+        // SAFETY: the caller's promise.
+        let [mode, path] = [mode, path].map(|text| unsafe {
+            if text.is_null() { vec![] } else { CStr::from_ptr(text).to_bytes_with_nul().to_vec() }
+        });
+        let action = StreamAction::Reopen(!path.is_empty());
+        if self.ask(action, [mode, path].concat()).result == 0 { stream } else { std::ptr::null_mut() }
     }
 }
 
@@ -340,10 +349,12 @@ macro_rules! reopening {
             mode: *const c_char,
             stream: *mut FILE,
         ) -> *mut FILE {
-            if !is_here(stream, stringify!($name)) {
-                return std::ptr::null_mut();
+            if let Some(there) = elsewhere(stream) {
+                // SAFETY: the caller passes strings, or null for the path.
+                return unsafe { there.reopen(path, mode, stream) };
             }
             unmark_elsewhere(stream);
+            delegations::forget(stream);
             // SAFETY: forwards the caller's argument.
             let descriptor = unsafe { descriptor_of(crate::real!(fileno: fn(*mut FILE) -> c_int), stream) };
             let reopened = with_buffers(&[Buffer::string(path), Buffer::string(mode)], || {
@@ -365,21 +376,19 @@ reopening! { freopen freopen64 }
 /// # Safety
 /// The stream is open, and this node's.
 pub(super) unsafe fn bytes_to(end: u8, most: usize, stream: *mut FILE) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    // SAFETY: as promised.
-    unsafe {
-        crate::real!(flockfile: fn(*mut FILE))(stream);
+    whole(stream, || {
+        let mut bytes = Vec::new();
         let next = crate::real!(getc_unlocked: fn(*mut FILE) -> c_int);
         while bytes.len() < most && bytes.last() != Some(&end) {
-            let byte = next(stream);
+            // SAFETY: as promised; the stream is locked.
+            let byte = unsafe { next(stream) };
             if byte == libc::EOF {
                 break;
             }
             bytes.push(numbers::byte(byte));
         }
-        crate::real!(funlockfile: fn(*mut FILE))(stream);
-    }
-    bytes
+        bytes
+    })
 }
 
 /// Reads up to and including `end` into a block that grows as needed. The C library's own function would allocate
@@ -389,7 +398,7 @@ unsafe fn read_line(line: *mut *mut c_char, size: *mut size_t, end: c_int, strea
         crate::errno::set(libc::EINVAL);
         return -1;
     }
-    let mut bytes = match elsewhere(stream, "getline") {
+    let mut bytes = match elsewhere(stream) {
         Some(there) => there.line(usize::MAX, numbers::byte(end)),
         // SAFETY: the caller passes an open stream.
         None => unsafe { bytes_to(numbers::byte(end), usize::MAX, stream) },

@@ -1,4 +1,4 @@
-//! Variadic functions that allocate, use a descriptor or replace the program: they call variants with a `va_list`.
+//! Variadic functions that allocate, use a descriptor or a stream, or replace the program: they call variants with a `va_list`.
 
 use super::allocating::{
     __isoc23_vsscanf, __isoc23_vswscanf, __isoc99_vsscanf, __isoc99_vswscanf, __vasprintf_chk, vasprintf,
@@ -6,6 +6,12 @@ use super::allocating::{
 };
 use super::exec::{vexecl, vexecle, vexeclp};
 use super::program::{__vdprintf_chk, vdprintf};
+use super::scanning::{
+    __isoc23_vfscanf, __isoc23_vfwscanf, __isoc23_vscanf, __isoc23_vwscanf, __isoc99_vfscanf,
+    __isoc99_vfwscanf, __isoc99_vscanf, __isoc99_vwscanf, vfscanf, vfwscanf, vscanf, vwscanf,
+};
+use super::streams_elsewhere::{__vfprintf_chk, vfprintf};
+use super::wide_streams::{__vfwprintf_chk, vfwprintf};
 use libc::c_int;
 use std::arch::naked_asm;
 
@@ -68,4 +74,20 @@ listing! {
     swscanf => vswscanf, 2, "rdx";
     __isoc99_swscanf => __isoc99_vswscanf, 2, "rdx";
     __isoc23_swscanf => __isoc23_vswscanf, 2, "rdx";
+    fprintf => vfprintf, 2, "rdx";
+    __fprintf_chk => __vfprintf_chk, 3, "rcx";
+    fwprintf => vfwprintf, 2, "rdx";
+    __fwprintf_chk => __vfwprintf_chk, 3, "rcx";
+    fscanf => vfscanf, 2, "rdx";
+    scanf => vscanf, 1, "rsi";
+    fwscanf => vfwscanf, 2, "rdx";
+    wscanf => vwscanf, 1, "rsi";
+    __isoc99_fscanf => __isoc99_vfscanf, 2, "rdx";
+    __isoc99_scanf => __isoc99_vscanf, 1, "rsi";
+    __isoc99_fwscanf => __isoc99_vfwscanf, 2, "rdx";
+    __isoc99_wscanf => __isoc99_vwscanf, 1, "rsi";
+    __isoc23_fscanf => __isoc23_vfscanf, 2, "rdx";
+    __isoc23_scanf => __isoc23_vscanf, 1, "rsi";
+    __isoc23_fwscanf => __isoc23_vfwscanf, 2, "rdx";
+    __isoc23_wscanf => __isoc23_vwscanf, 1, "rsi";
 }
