@@ -65,6 +65,21 @@ fn programs_in_go_are_refused() {
 }
 
 #[test]
+fn programs_that_are_linked_with_a_library_in_go_are_refused() {
+    let here = Installation::new();
+    let library = "__asm__(\".section .note.go.buildid, \\\"a\\\"\\n.byte 1\\n.text\");\nint of_go(void) { return 0; }\n";
+    fs::write(here.path("library.c"), library).unwrap();
+    here.gcc(&["library.c", "-o", "liblibrary.so", "-shared", "-fPIC"]);
+    let program = "int of_go(void);\nint main(void) { return of_go(); }\n";
+    fs::write(here.path("linked.c"), program).unwrap();
+    here.gcc(&["linked.c", "-o", "linked", "-L.", "-llibrary", "-Wl,-rpath,$ORIGIN"]);
+    for options in [&["-n", "2"][..], &["-n", "2", "--consistency", "sc"], &["-n", "1"]] {
+        let words = [options, &["./linked"]].concat();
+        fails(&here, &words, 126, "is linked with a library in Go (");
+    }
+}
+
+#[test]
 fn programs_without_any_library_are_refused() {
     let here = Installation::new();
     fs::write(here.path("bare.c"), "void _start(void) { __builtin_trap(); }\n").unwrap();

@@ -235,6 +235,19 @@ fn a_library_that_cannot_be_shared_is_refused_with_a_sentence() {
     let options = ["-n", "2", "--consistency", "sc", "--", "./opens", &name];
     let ran = run(&mut whole().run(&folder, &options), LIMIT);
     assert!(ran.errors.is_empty() && !ran.output.contains("dlopen"), "{}{}", ran.output, ran.errors);
+    let go = "__asm__(\".section .go.buildinfo, \\\"a\\\"\\n.byte 1\\n.text\");\n";
+    std::fs::write(folder.join("go.c"), go).unwrap();
+    let built = Command::new("gcc").args(["-shared", "-o", "go.so", "go.c"]).current_dir(&*folder).status();
+    assert!(built.unwrap().success());
+    let ran = open("./go.so");
+    let why = "is a library in Go, whose runtime maps memory and wakes threads without the C library: nodes cannot share it; run the program without gondwana\n";
+    assert!(
+        ran.output.starts_with("dlopen(") && ran.output.ends_with(&format!("it {why}")),
+        "{}",
+        ran.output
+    );
+    assert_eq!(ran.errors, format!("gondwana: node 0: {}", ran.output));
+    assert!(ran.status.unwrap().success());
     let ran = open("./absent.so");
     assert_eq!(ran.output, "./absent.so: cannot open shared object file: No such file or directory\n");
     assert_eq!(ran.errors, "");

@@ -31,6 +31,6 @@ pub use headers::{Dependencies, has_interpreter, has_symbol_table};
 pub use library::LibraryFile;
 pub use listing::{ListedObject, Listing, may_load_own_libraries};
 pub use object::Error;
-pub use program::{Unsuitable, check_program, has_go_runtime};
+pub use program::{Unsuitable, check_program, is_library_in_go};
 pub use runtime::{is_of_program, is_runtime_library};
 pub use stripped::strip;

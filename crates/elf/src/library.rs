@@ -1,6 +1,7 @@
 //! What the file of a library tells before it is loaded.
 
 use crate::headers::{Dependencies, Headers};
+use crate::program::has_go_runtime;
 use gondwana_page::PAGE_SIZE;
 use object::read::elf::ProgramHeader;
 use object::{ReadCache, ReadRef};
@@ -18,6 +19,8 @@ pub struct LibraryFile {
     pub align: usize,
     /// The folders in which its own list has the loader look for these.
     pub folders: Vec<PathBuf>,
+    /// It has a runtime of the language Go.
+    pub has_go_runtime: bool,
 }
 
 impl LibraryFile {
@@ -47,6 +50,7 @@ impl LibraryFile {
             listed.map_or((vec![], vec![]), |Dependencies { needed, folders, .. }| (needed, folders));
         Some(Self {
             needed,
+            has_go_runtime: has_go_runtime(file),
             folders: folders.into_iter().map(PathBuf::from).collect(),
             length: usize::try_from(end).ok()?.checked_sub(start)?.checked_next_multiple_of(PAGE_SIZE)?,
             align: usize::try_from(headers.loads().map(|segment| segment.p_align(endian)).max()?).ok()?,

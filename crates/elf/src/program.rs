@@ -3,7 +3,9 @@
 use crate::headers::{Dependencies, Headers};
 use object::elf::{EM_X86_64, ET_DYN, ET_EXEC, FileHeader64};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, FileKind, Object, ReadRef};
+use object::{Endianness, FileKind, Object, ReadCache, ReadRef};
+use std::fs::File;
+use std::path::Path;
 
 /// Why no library can be loaded into a program.
 #[derive(Debug)]
@@ -66,7 +68,7 @@ pub fn check_program(image: &[u8]) -> Result<(), Unsuitable> {
 /// True if a file has a runtime of the language Go. That maps memory, and sleeps and wakes threads, by system calls of its own, which
 /// no library can stand in front of: what it maps would not be shared.
 #[must_use]
-pub fn has_go_runtime<'data>(file: impl ReadRef<'data>) -> bool {
+pub(crate) fn has_go_runtime<'data>(file: impl ReadRef<'data>) -> bool {
     // The linker of Go writes the first one since version 1.13; the note is left out on demand.
     let of_go = |name: &[u8]| name == b".go.buildinfo" || name == b".note.go.buildid";
     let look = || {
@@ -76,4 +78,10 @@ pub fn has_go_runtime<'data>(file: impl ReadRef<'data>) -> bool {
         Some(sections.iter().any(|section| sections.section_name(endian, section).is_ok_and(of_go)))
     };
     look().unwrap_or(false)
+}
+
+/// True if the file of a library has a runtime of the language Go.
+#[must_use]
+pub fn is_library_in_go(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| has_go_runtime(&ReadCache::new(file)))
 }

@@ -32,6 +32,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     let name = options.program_name()?;
     let program = program::find(name)?;
     program::loadable(&name.to_string_lossy(), &program.image)?;
+    program::linked(&name.to_string_lossy(), &program)?;
     let image = ProcessImage::new(&program.path, &options.program, std::env::vars_os().collect())
         .map_err(|error| Failure::system("passing on arguments and environment", &error))?;
     let alone = nodes == 1 && options.hosts.is_empty();

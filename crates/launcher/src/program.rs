@@ -1,7 +1,8 @@
 //! Whether a program can be run on several nodes, found out before anything is started.
 
 use gondwana_console::failure::Failure;
-use gondwana_elf::{Unsuitable, check_program};
+use gondwana_elf::{Listing, Unsuitable, check_program, is_library_in_go};
+use std::cell::OnceCell;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::io;
@@ -16,6 +17,23 @@ pub struct Program {
     pub path: PathBuf,
     /// Its contents.
     pub image: Vec<u8>,
+    /// The libraries that the loader will load with it, once somebody has asked.
+    libraries: OnceCell<Vec<PathBuf>>,
+}
+
+impl Program {
+    /// The libraries that the loader will load with the program; none if all are of the language runtimes.
+    ///
+    /// # Errors
+    /// If the loader cannot be asked.
+    pub fn libraries(&self) -> io::Result<&[PathBuf]> {
+        if let Some(libraries) = self.libraries.get() {
+            return Ok(libraries);
+        }
+        let is_worth_it = gondwana_elf::may_load_own_libraries(&self.image);
+        let libraries = if is_worth_it { Listing::ask(&self.path).and_then(Listing::paths)? } else { vec![] };
+        Ok(self.libraries.get_or_init(|| libraries))
+    }
 }
 
 /// The path that `execvp` would execute for `name`, if there is one.
@@ -67,7 +85,7 @@ pub fn find(name: &OsStr) -> Result<Program, Failure> {
     let image = fs::read(&path).map_err(|error| {
         Failure::not_runnable(format!("{shown} cannot be read, and so not be checked: {error}"))
     })?;
-    Ok(Program { path, image })
+    Ok(Program { path, image, libraries: OnceCell::new() })
 }
 
 fn executable(path: &Path) -> bool {
@@ -110,5 +128,19 @@ pub fn loadable(shown: &str, image: &[u8]) -> Result<(), Failure> {
              run it without gondwana"
                 .to_owned()
         }
+    })
+}
+
+/// Refuses programs that are linked with a library that nodes cannot share.
+pub fn linked(shown: &str, program: &Program) -> Result<(), Failure> {
+    let libraries = program
+        .libraries()
+        .map_err(|error| Failure::system("listing the libraries of the program", &error))?;
+    libraries.iter().find(|library| is_library_in_go(library)).map_or(Ok(()), |library| {
+        Err(Failure::not_runnable(format!(
+            "{shown} is linked with a library in Go ({}), whose runtime maps memory and wakes threads without the C library: \
+             nodes cannot share it; run it without gondwana",
+            library.display()
+        )))
     })
 }

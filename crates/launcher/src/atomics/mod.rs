@@ -13,7 +13,7 @@
 use crate::program::Program;
 use gondwana_atomics::{Finding, scan};
 use gondwana_console::failure::Failure;
-use gondwana_elf::{Listing, is_runtime_library};
+use gondwana_elf::is_runtime_library;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -125,18 +125,13 @@ pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
         ))
     };
     let mut atomics = Atomics::default();
-    // The loader finds the libraries while the program is disassembled.
-    let listing = gondwana_elf::may_load_own_libraries(&program.image)
-        .then(|| Listing::ask(&program.path).map_err(|error| shown(&program.path, &error)))
-        .transpose()?;
     atomics.add(&program.image, None).map_err(|error| shown(&program.path, &error))?;
-    let libraries = listing.map_or(Ok(vec![]), Listing::paths);
-    for library in libraries.map_err(|error| shown(&program.path, &error))? {
-        if is_runtime_library(&library) {
+    for library in program.libraries().map_err(|error| shown(&program.path, &error))? {
+        if is_runtime_library(library) {
             continue;
         }
-        let image = std::fs::read(&library).map_err(|error| shown(&library, &error))?;
-        atomics.add(&image, Some(&library)).map_err(|error| shown(&library, &error))?;
+        let image = std::fs::read(library).map_err(|error| shown(library, &error))?;
+        atomics.add(&image, Some(library)).map_err(|error| shown(library, &error))?;
     }
     Ok(atomics)
 }

@@ -56,6 +56,15 @@ pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int
         return Ok(Answer::Library(0, 0));
     }
     let Companions { shared, runtime } = companions::of(&path)?;
+    if let Some((file, _)) = shared.iter().find(|(_, file)| file.has_go_runtime) {
+        let sentence = format!(
+            "dlopen({}): {} is a library in Go, whose runtime maps memory and wakes threads without the C library: nodes cannot share it; run the program without gondwana",
+            path.display(),
+            if *file == path { "it".into() } else { file.display().to_string() }
+        );
+        node.refuse(&sentence);
+        return Err(sentence);
+    }
     for (path, _) in &shared {
         if node.relies_on_no_atomics() && needs_order(path) {
             let sentence = format!(
