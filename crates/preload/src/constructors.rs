@@ -5,6 +5,7 @@
 //! loader runs before all others (see `build.rs`), removes them from the loader's lists; node 0 runs them once it is
 //! a node. Constructors of the language runtimes stay, because their data is private to each node.
 
+use crate::executable_allocator;
 use gondwana_control::BOOT_VARIABLE;
 use gondwana_elf::loaded::{self, Constructor, LoadedObject, tag};
 use libc::{c_char, c_int};
@@ -36,6 +37,7 @@ extern "C" fn take_over(_argc: c_int, _argv: *mut *mut c_char, environment: *mut
     // this function before the initialisers of all others.
     let taken = unsafe {
         let objects = loaded::select(|_| true);
+        objects.first().into_iter().for_each(|executable| executable_allocator::replace(executable));
         let array = |object: &LoadedObject<'_>, array, bytes| object.take_initialisers(array, bytes, nothing);
         let mut taken = objects
             .first()
