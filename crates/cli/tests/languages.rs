@@ -89,6 +89,24 @@ fn fortran_has_regions_with_integers_of_any_kind() {
     }
 }
 
+#[test]
+fn cpp_computes_in_parallel_by_tbb() {
+    let folder = Folder::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/parallel.cpp");
+    let mut compiler = Command::new("g++");
+    compiler.args(["-std=c++17", "-O2", "-o", "parallel"]).arg(&source).arg("-ltbb").current_dir(&*folder);
+    let is_there = Command::new("g++")
+        .args(["-std=c++17", "-fsyntax-only", "-include", "tbb/tbb.h", "-xc++", "/dev/null"])
+        .status();
+    if !is_there.is_ok_and(|status| status.success()) {
+        assert_ne!(std::env::var("GONDWANA_TBB").as_deref(), Ok("required"), "there is no TBB here");
+        eprintln!("skipped: there is no TBB here");
+        return;
+    }
+    assert!(compiler.status().is_ok_and(|status| status.success()));
+    runs_as_natively(&folder.join("parallel"), &WAYS);
+}
+
 /// Runs a Python program that needs a module natively and in some ways on nodes: it prints the same.
 fn python_runs_as_natively(module: &str, program: &str, ways: &[(&str, &str)]) {
     let ask = |code: &str| run(Command::new("python3").args(["-c", code]), LIMIT);
