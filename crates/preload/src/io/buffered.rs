@@ -18,6 +18,10 @@ const BUFFER: usize = 56;
 /// The lock: its state, the owner's recursion count, and the owner.
 const LOCK: usize = 136;
 const OWNER: usize = 8;
+/// Where the C library believes the descriptor to be; -1 if it does not know.
+const OFFSET: usize = 144;
+/// The flag of a stream that reads what was put back, in the first member.
+const IN_BACKUP: c_int = 0x100;
 /// Positive if characters are wide.
 const MODE: usize = 192;
 
@@ -122,6 +126,24 @@ pub(super) unsafe fn next_and_end(stream: *const FILE) -> (usize, usize) {
 pub(super) unsafe fn set_next(stream: *mut FILE, next: usize) {
     // SAFETY: as promised.
     unsafe { stream.cast::<u8>().add(READ_PTR).cast::<usize>().write_volatile(next) };
+}
+
+/// True if what is read next was put back, and is not followed by what the file has.
+///
+/// # Safety
+/// As for [`next_and_end`].
+pub(super) unsafe fn is_in_backup(stream: *const FILE) -> bool {
+    // SAFETY: as promised.
+    unsafe { stream.cast::<c_int>().read_volatile() & IN_BACKUP != 0 }
+}
+
+/// The descriptor was moved behind the C library's back.
+///
+/// # Safety
+/// As for [`next_and_end`].
+pub(super) unsafe fn forget_offset(stream: *mut FILE) {
+    // SAFETY: as promised.
+    unsafe { stream.cast::<u8>().add(OFFSET).cast::<i64>().write_volatile(-1) };
 }
 
 /// True if the stream has a buffer.

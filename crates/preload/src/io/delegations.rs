@@ -1,19 +1,27 @@
 //! Delegations: what a stream of this node has read ahead goes to a node that reads byte by byte, which then reads without
 //! messages. Whoever reads elsewhere, or moves, recalls it first. The other side is `delegated`.
 //!
+//! A node that reads to the end of what it gets then gets more than the buffer has, from a regular file. The descriptor moves when it
+//! is known how much of that was read.
+//!
 //! The bytes stay in the buffer, and the stream looks as though they had been read. Who changes that holds the stream's lock. So
 //! each call that reads locks the stream before it looks whether something is to be recalled.
 
 use super::buffered;
 use super::stream_marks::name_of;
+use super::streams_elsewhere::fileno;
 use crate::errno;
 use crate::private_stack::uninterrupted;
 use gondwana_locks::lock;
 use gondwana_node::{MOST_BYTES, Node, StreamAction, StreamCall};
 use libc::{FILE, c_int};
 use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Bytes of a delegation of which some are beyond the buffer.
+const AHEAD: usize = 64 << 10;
 
 /// A delegation of this node's.
 #[derive(Clone, Copy)]
@@ -23,6 +31,9 @@ struct Delegation {
     to: u16,
     /// The address of its first byte.
     start: usize,
+    /// How many bytes the buffer has from there on, and how many were given.
+    buffered: usize,
+    given: usize,
 }
 
 /// What is known of a stream that other nodes read byte by byte.
@@ -30,6 +41,8 @@ struct Delegation {
 struct Reading {
     /// The node that has read a byte last.
     last: Option<u16>,
+    /// All of the last delegation was read.
+    is_used_up: bool,
     delegation: Option<Delegation>,
 }
 
@@ -127,15 +140,23 @@ pub(super) fn delegate_of(stream: *mut FILE) -> Option<u16> {
 
 /// Takes back a delegation of which `read` bytes were read, unless it is back already. The calling thread has locked the stream.
 pub(super) fn returned(stream: *mut FILE, number: u64, read: u32) {
-    let start = uninterrupted(move || {
+    let read = read as usize;
+    let delegation = uninterrupted(move || {
         let mut all = lock(&READ);
-        let delegation = &mut all.get_mut(&(stream as usize))?.delegation;
-        delegation.take_if(|delegation| delegation.number == number).map(|delegation| delegation.start)
+        let reading = all.get_mut(&(stream as usize))?;
+        let delegation = reading.delegation.take_if(|delegation| delegation.number == number)?;
+        reading.is_used_up = read == delegation.given;
+        Some(delegation)
     });
-    if let Some(start) = start {
-        COUNT.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: the stream is locked, and its buffer is as it was, because nothing could be read.
-        unsafe { buffered::set_next(stream, start + read as usize) };
+    let Some(Delegation { start, buffered, .. }) = delegation else { return };
+    COUNT.fetch_sub(1, Ordering::Relaxed);
+    // SAFETY: the stream is locked, and its buffer is as it was, because nothing could be read.
+    unsafe {
+        buffered::set_next(stream, start + read.min(buffered));
+        if let Some(beyond) = read.checked_sub(buffered).filter(|&beyond| beyond > 0) {
+            gondwana_sys::syscall!(libc::SYS_lseek, fileno(stream), beyond, libc::SEEK_CUR);
+            buffered::forget_offset(stream);
+        }
     }
 }
 
@@ -150,21 +171,68 @@ pub(super) fn delegate(stream: *mut FILE, byte: u8, to: u16, wants: bool) -> (u6
         }
         std::slice::from_raw_parts((next - 1) as *const u8, (end - next + 1).min(MOST_BYTES))
     };
-    let (start, count) = (bytes.as_ptr() as usize, bytes.len());
-    let number = uninterrupted(move || {
+    let (start, buffered) = (bytes.as_ptr() as usize, bytes.len());
+    let (is_wanted, is_used_up) = uninterrupted(move || {
         let mut all = lock(&READ);
         let reading = all.entry(stream as usize).or_default();
         let is_same = reading.last.replace(to) == Some(to);
-        let number = (is_same && count > 1 || wants).then(|| NUMBER.fetch_add(1, Ordering::Relaxed) + 1)?;
-        reading.delegation = Some(Delegation { number, to, start });
-        Some(number)
+        (is_same && buffered > 1 || wants, is_same && reading.is_used_up)
     });
-    let Some(number) = number else { return (0, vec![]) };
+    if !is_wanted {
+        return (0, vec![]);
+    }
+    let mut bytes = bytes.to_vec();
+    // SAFETY: the stream is locked.
+    unsafe {
+        if is_used_up && !buffered::is_in_backup(stream) {
+            bytes.extend(beyond(stream, AHEAD.saturating_sub(buffered)));
+        }
+        buffered::set_next(stream, buffered::next_and_end(stream).1);
+    }
+    let (number, given) = (NUMBER.fetch_add(1, Ordering::Relaxed) + 1, bytes.len());
+    let delegation = Delegation { number, to, start, buffered, given };
+    uninterrupted(move || lock(&READ).entry(stream as usize).or_default().delegation = Some(delegation));
     COUNT.fetch_add(1, Ordering::Relaxed);
-    let given = bytes.to_vec();
-    // SAFETY: as above.
-    unsafe { buffered::set_next(stream, buffered::next_and_end(stream).1) };
-    (number, given)
+    (number, bytes)
+}
+
+/// Up to `most` bytes of the file beyond what the buffer has; none of what is no regular file.
+///
+/// # Safety
+/// The stream is open and locked, and reads.
+unsafe fn beyond(stream: *mut FILE, most: usize) -> Vec<u8> {
+    // SAFETY: the caller's promise, and a buffer of that size.
+    unsafe {
+        if !reads_file(stream) {
+            return vec![];
+        }
+        let mut bytes = vec![0_u8; most];
+        let descriptor = fileno(stream);
+        let here = gondwana_sys::syscall!(libc::SYS_lseek, descriptor, 0, libc::SEEK_CUR);
+        let read = if here < 0 {
+            here
+        } else {
+            gondwana_sys::syscall!(libc::SYS_pread64, descriptor, bytes.as_mut_ptr(), most, here)
+        };
+        bytes.truncate(usize::try_from(read).unwrap_or(0));
+        bytes
+    }
+}
+
+/// True if the stream is read from a regular file, for whose next bytes nobody waits long.
+///
+/// # Safety
+/// The stream is open.
+pub(super) unsafe fn reads_file(stream: *mut FILE) -> bool {
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    let before = errno::get();
+    // SAFETY: the caller says that the stream is open, and the call fills in what it is given.
+    let is_regular = unsafe {
+        gondwana_sys::syscall!(libc::SYS_fstat, fileno(stream), status.as_mut_ptr()) == 0
+            && status.assume_init_ref().st_mode & libc::S_IFMT == libc::S_IFREG
+    };
+    errno::set(before);
+    is_regular
 }
 
 /// The stream is about to be closed, or to be another file's.

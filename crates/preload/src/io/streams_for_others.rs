@@ -14,7 +14,6 @@ use gondwana_node::{Node, StreamAction, StreamCall, StreamDone};
 use gondwana_page::to_usize;
 use libc::{FILE, c_int};
 use std::ffi::CStr;
-use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
 
 /// [`call_here`] in the receiving thread, if the stream's buffer suffices and no thread uses the stream; otherwise
@@ -61,7 +60,7 @@ unsafe fn suffices(call: &StreamCall, stream: *mut FILE, bytes: &[u8]) -> bool {
         match call.action {
             StreamAction::Lock | StreamAction::TryLock | StreamAction::Unlock => true,
             _ if has_no_file(stream) => false,
-            StreamAction::Get(_) => !buffered::read(stream).is_empty() || reads_file(stream),
+            StreamAction::Get(_) => !buffered::read(stream).is_empty() || delegations::reads_file(stream),
             StreamAction::Read(most) => buffered::read(stream).len() >= most as usize,
             StreamAction::Line(most, end) => {
                 let read = buffered::read(stream);
@@ -71,19 +70,6 @@ unsafe fn suffices(call: &StreamCall, stream: *mut FILE, bytes: &[u8]) -> bool {
             _ => false,
         }
     }
-}
-
-/// True if the stream is read from a regular file, for whose next bytes nobody waits long.
-unsafe fn reads_file(stream: *mut FILE) -> bool {
-    let mut status = MaybeUninit::<libc::stat>::uninit();
-    let before = errno::get();
-    // SAFETY: the caller says that the stream is open, and the call fills in what it is given.
-    let is_regular = unsafe {
-        gondwana_sys::syscall!(libc::SYS_fstat, fileno(stream), status.as_mut_ptr()) == 0
-            && status.assume_init_ref().st_mode & libc::S_IFMT == libc::S_IFREG
-    };
-    errno::set(before);
-    is_regular
 }
 
 /// Streams without a file are about the program's memory or its functions.
