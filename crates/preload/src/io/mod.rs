@@ -66,7 +66,7 @@ pub(crate) fn with_buffers_returning_error(buffers: &[Buffer], mut call: impl Fn
 }
 
 /// Defines exported functions of the C library in front of the real ones: after the name, the arguments that are
-/// descriptors, and what the call does to one of them that may be a [channel](channels); after the signature, the buffers that the
+/// descriptors, and what the call does to one of them that may be a channel (`channels`); after the signature, the buffers that the
 /// kernel will use.
 #[macro_export]
 macro_rules! guarded {
@@ -101,7 +101,7 @@ macro_rules! placed {
     ($name:ident [$($fd:ident),+]) => { $crate::io::descriptors::place(&[$($fd),+], stringify!($name)) };
 }
 
-/// A call, between what [`channels`] do about one of its descriptors, if anything.
+/// A call, between what `channels` does about one of its descriptors, if anything.
 #[macro_export]
 macro_rules! ordered {
     ([] $call:expr) => {
