@@ -17,15 +17,11 @@ const WAYS: [(&str, &str); 4] = [("2", "shm"), ("3", "tcp"), ("4", "shm"), ("2",
 
 /// Runs a program natively, and in several ways on nodes: it prints the same.
 fn runs_as_natively(program: &Path, ways: &[(&str, &str)]) {
-    runs_with_arguments_as_natively(program, &[], ways);
-}
-
-fn runs_with_arguments_as_natively(program: &Path, arguments: &[&str], ways: &[(&str, &str)]) {
-    let native = run(Command::new(program).args(arguments), LIMIT);
+    let native = run(&mut Command::new(program), LIMIT);
     assert!(native.status.is_some_and(|status| status.success()), "{}", native.errors);
     for (nodes, fabric) in ways {
         let mut command = whole().run(&std::env::temp_dir(), &["-n", nodes, "--fabric", fabric, "--"]);
-        let ran = run(command.arg(program).args(arguments), LIMIT);
+        let ran = run(command.arg(program), LIMIT);
         assert!(
             ran.status == native.status && ran.output == native.output,
             "{nodes} nodes over {fabric}: {:?}\n{}{}",
@@ -54,24 +50,6 @@ fn threads_of_crossbeam_steal_and_free_by_epochs() {
 #[test]
 fn tasks_of_tokio_are_done_by_threads_of_all_nodes() {
     runs_as_natively(&built("asynchronous_tasks"), &WAYS);
-}
-
-#[test]
-fn java_has_pools_monitors_garbage_sockets_and_files() {
-    let folder = Folder::new();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/Threads.java");
-    let mut compiler = Command::new("javac");
-    compiler.arg("-d").arg(&*folder).arg(&source);
-    if !compiler.status().is_ok_and(|status| status.success()) {
-        eprintln!("skipped: there is no javac here");
-        return;
-    }
-    let arguments = ["-cp", folder.to_str().expect("a path of the test's"), "Threads"];
-    runs_with_arguments_as_natively(
-        Path::new("java"),
-        &arguments,
-        &[("2", "shm"), ("2", "tcp"), ("4", "shm")],
-    );
 }
 
 #[test]
@@ -148,23 +126,24 @@ fn python_has_pools_queues_and_locks_of_processes() {
 }
 
 #[test]
-fn java_runs_without_options() {
+fn java_has_pools_monitors_garbage_sockets_and_files() {
     let folder = Folder::new();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/Pool.java");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/Threads.java");
     let compiled = Command::new("javac").arg("-d").arg(&*folder).arg(source).status();
     if !compiled.is_ok_and(|status| status.success()) {
         eprintln!("skipped: there is no javac here");
         return;
     }
-    for words in [&["java", "-version"][..], &["java", "-cp", ".", "Pool"]] {
+    for words in [&["java", "-version"][..], &["java", "-cp", ".", "Threads"]] {
         let native = run(Command::new(words[0]).args(&words[1..]).current_dir(&*folder), LIMIT);
         assert!(native.status.is_some_and(|status| status.success()), "{}", native.errors);
-        for nodes in ["2", "4"] {
-            let ran = run(&mut whole().run(&folder, &[&["-n", nodes, "--"], words].concat()), LIMIT);
+        for (nodes, fabric) in [("2", "shm"), ("2", "tcp"), ("4", "shm")] {
+            let options = [&["-n", nodes, "--fabric", fabric, "--"], words].concat();
+            let ran = run(&mut whole().run(&folder, &options), LIMIT);
             assert_eq!(
                 (&ran.output, &ran.errors, ran.status),
                 (&native.output, &native.errors, native.status),
-                "{nodes} nodes: {words:?}"
+                "{nodes} nodes over {fabric}: {words:?}"
             );
         }
     }

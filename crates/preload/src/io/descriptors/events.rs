@@ -13,6 +13,7 @@ use super::watch::Watch;
 use crate::io::channels::waiting;
 use crate::io::{Buffer, with_buffers};
 use crate::numbers::{int, many};
+use crate::private_stack::uninterrupted;
 use crate::pthread::cancel::at_point_if;
 use crate::signals::{with_mask, without_faults};
 use gondwana_locks::lock;
@@ -35,8 +36,15 @@ struct Mirror {
     watch: Mutex<Option<Watch>>,
 }
 
-/// All mirrors, by the data of their events.
-static MIRRORS: Mutex<BTreeMap<u64, Arc<Mirror>>> = Mutex::new(BTreeMap::new());
+/// Mirrors, by the data of their events.
+type Mirrors = BTreeMap<u64, Arc<Mirror>>;
+
+/// All mirrors.
+static MIRRORS: Mutex<Mirrors> = Mutex::new(BTreeMap::new());
+
+fn with_mirrors<R>(call: impl FnOnce(&mut Mirrors) -> R) -> R {
+    uninterrupted(|| call(&mut lock(&MIRRORS)))
+}
 
 /// There has been a mirror.
 static ANY: AtomicBool = AtomicBool::new(false);
@@ -49,13 +57,14 @@ fn first_data() -> u64 {
 impl Mirror {
     /// Waits until something is ready there, unless a thread does.
     fn watch(self: &Arc<Self>) {
-        let mut present = lock(&self.watch);
-        if present.as_ref().is_some_and(|watch| !watch.is_over()) {
-            return;
-        }
-        let set = vec![pollfd { fd: self.number, events: libc::POLLIN, revents: 0 }];
-        let event = Arc::clone(&self.event);
-        *present = Some(Watch::begin(self.there, set, move || event.notify()));
+        uninterrupted(|| {
+            let mut present = lock(&self.watch);
+            if present.as_ref().is_none_or(Watch::is_over) {
+                let set = vec![pollfd { fd: self.number, events: libc::POLLIN, revents: 0 }];
+                let event = Arc::clone(&self.event);
+                *present = Some(Watch::begin(self.there, set, move || event.notify()));
+            }
+        });
     }
 
     /// What is ready there, at most so much.
@@ -72,7 +81,7 @@ impl Mirror {
 /// The mirror of a descriptor at a node, made if it is not there yet; the error is an error number.
 fn mirror(epoll: c_int, there: There) -> Result<Arc<Mirror>, c_int> {
     let of = (epoll, there.owner);
-    if let Some(known) = known(of) {
+    if let Some(known) = with_mirrors(|all| known(all, of)) {
         return Ok(known);
     }
     let number: c_int = there.call("epoll_create1", &[libc::EPOLL_CLOEXEC.into()], &[]);
@@ -84,40 +93,40 @@ fn mirror(epoll: c_int, there: There) -> Result<Arc<Mirror>, c_int> {
         error
     };
     let event = Arc::new(Event::new().map_err(close)?);
-    let mut mirrors = lock(&MIRRORS);
-    // Another thread may have been faster.
-    if let Some(known) = mirrors.values().find(|mirror| mirror.of == of).cloned() {
-        drop(mirrors);
+    let added = with_mirrors(|all| match known(all, of) {
+        // Another thread has been faster.
+        Some(known) => Ok((known, false)),
+        None => Ok((add(all, Mirror { of, there, number, event, watch: Mutex::new(None) })?, true)),
+    });
+    let (mirror, is_new) = added.map_err(close)?;
+    if is_new {
+        mirror.watch();
+    } else {
         close(0);
-        return Ok(known);
     }
-    let data = (first_data()..).find(|data| !mirrors.contains_key(data)).expect("numbers are left");
-    let mut added = Box::new(epoll_event { events: libc::EPOLLIN as u32, u64: data });
-    // SAFETY: the event is private.
-    let failed = unsafe {
-        gondwana_sys::syscall!(
-            libc::SYS_epoll_ctl,
-            epoll,
-            libc::EPOLL_CTL_ADD,
-            event.number(),
-            &raw mut *added
-        ) != 0
-    };
-    if failed {
-        let error = crate::errno::get();
-        drop(mirrors);
-        return Err(close(error));
-    }
-    let made = Arc::new(Mirror { of, there, number, event, watch: Mutex::new(None) });
-    mirrors.insert(data, Arc::clone(&made));
-    ANY.store(true, Ordering::SeqCst);
-    drop(mirrors);
-    made.watch();
-    Ok(made)
+    Ok(mirror)
 }
 
-fn known(of: (c_int, usize)) -> Option<Arc<Mirror>> {
-    lock(&MIRRORS).values().find(|mirror| mirror.of == of).cloned()
+/// Adds a mirror's event to its `epoll` descriptor; the error is an error number.
+fn add(all: &mut Mirrors, mirror: Mirror) -> Result<Arc<Mirror>, c_int> {
+    let data = (first_data()..).find(|data| !all.contains_key(data)).expect("numbers are left");
+    let mut event = Box::new(epoll_event { events: libc::EPOLLIN.cast_unsigned(), u64: data });
+    let (epoll, number) = (mirror.of.0, mirror.event.number());
+    // SAFETY: the event is private.
+    let failed = unsafe {
+        gondwana_sys::syscall!(libc::SYS_epoll_ctl, epoll, libc::EPOLL_CTL_ADD, number, &raw mut *event) != 0
+    };
+    if failed {
+        return Err(crate::errno::get());
+    }
+    let mirror = Arc::new(mirror);
+    all.insert(data, Arc::clone(&mirror));
+    ANY.store(true, Ordering::SeqCst);
+    Ok(mirror)
+}
+
+fn known(all: &Mirrors, of: (c_int, usize)) -> Option<Arc<Mirror>> {
+    all.values().find(|mirror| mirror.of == of).cloned()
 }
 
 /// A descriptor of this node was closed: its mirrors go.
@@ -125,14 +134,14 @@ pub(super) fn forget(number: c_int) {
     if !ANY.load(Ordering::Relaxed) {
         return;
     }
-    let mut mirrors = lock(&MIRRORS);
-    let gone: Vec<u64> =
-        mirrors.iter().filter(|(_, one)| one.of.0 == number).map(|(&data, _)| data).collect();
-    let gone: Vec<Arc<Mirror>> = gone.iter().filter_map(|data| mirrors.remove(data)).collect();
-    drop(mirrors);
+    let gone: Vec<Arc<Mirror>> = with_mirrors(|all| {
+        let is_of = |mirror: &Mirror| mirror.of.0 == number;
+        let gone = all.values().filter(|mirror| is_of(mirror)).cloned().collect();
+        all.retain(|_, mirror| !is_of(mirror));
+        gone
+    });
     for mirror in gone {
-        let watch = lock(&mirror.watch).take();
-        watch.map(Watch::end);
+        uninterrupted(|| lock(&mirror.watch).take()).map(Watch::end);
         let _: c_int = mirror.there.call("close", &[mirror.number.into()], &[]);
     }
 }
@@ -175,18 +184,20 @@ pub(super) unsafe extern "C" fn epoll_ctl(
     }
 }
 
-/// Replaces the events of mirrors among `ready` by what is ready there. Gives how many there are then.
-fn with_mirrored(events: &mut [epoll_event], ready: usize) -> usize {
-    let mirrors: Vec<Arc<Mirror>> = {
-        let all = lock(&MIRRORS);
-        events[..ready].iter().filter_map(|event| all.get(&{ event.u64 }).cloned()).collect()
-    };
+/// Replaces the events of mirrors among `ready` by what is ready there. Gives how many there are then. All mirrors of a descriptor that
+/// is `asked_at_once` are asked, because their events come a moment later than what they tell.
+fn with_mirrored(events: &mut [epoll_event], ready: usize, asked_at_once: Option<c_int>) -> usize {
+    let all = with_mirrors(|all| all.clone());
+    let mirror_of = |event: &epoll_event| all.get(&{ event.u64 });
+    let mut mirrors: Vec<&Arc<Mirror>> = events[..ready].iter().filter_map(mirror_of).collect();
+    if let Some(epoll) = asked_at_once {
+        mirrors = all.values().filter(|mirror| mirror.of.0 == epoll).collect();
+    }
     if mirrors.is_empty() {
         return ready;
     }
-    let is_mirrored = |event: &epoll_event| lock(&MIRRORS).contains_key(&{ event.u64 });
     let mut found: Vec<epoll_event> =
-        events[..ready].iter().filter(|event| !is_mirrored(event)).copied().collect();
+        events[..ready].iter().filter(|event| mirror_of(event).is_none()).copied().collect();
     for mirror in mirrors {
         // Ahead of the question: what is ready after it is notified again.
         mirror.event.forget();
@@ -202,6 +213,7 @@ fn with_mirrored(events: &mut [epoll_event], ready: usize) -> usize {
 /// `epoll_wait` by this process, at most so long.
 fn wait_here(epoll: c_int, most: c_int, longest: Option<Duration>) -> Result<Vec<epoll_event>, c_int> {
     let until = longest.map(|longest| Instant::now() + longest);
+    let at_once = longest.filter(Duration::is_zero).map(|_| epoll);
     let mut events = vec![epoll_event { events: 0, u64: 0 }; many(most)];
     loop {
         let left = until.map_or(-1, |until| milliseconds(until.saturating_duration_since(Instant::now())));
@@ -209,7 +221,7 @@ fn wait_here(epoll: c_int, most: c_int, longest: Option<Duration>) -> Result<Vec
         let count =
             unsafe { gondwana_sys::syscall!(libc::SYS_epoll_wait, epoll, events.as_mut_ptr(), most, left) };
         let Ok(count) = usize::try_from(count) else { return Err(crate::errno::get()) };
-        let found = with_mirrored(&mut events, count);
+        let found = with_mirrored(&mut events, count, at_once);
         if found > 0 || count == 0 {
             events.truncate(found);
             return Ok(events);

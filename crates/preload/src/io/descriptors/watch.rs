@@ -3,6 +3,7 @@
 
 use super::there::There;
 use crate::io::Buffer;
+use crate::private_stack::uninterrupted;
 use gondwana_locks::lock;
 use gondwana_node::{Thread, WaitSlot};
 use gondwana_sys::Argument;
@@ -43,7 +44,7 @@ impl Watch {
     pub(super) fn begin(there: There, mut set: Vec<pollfd>, notify: impl FnOnce() + Send + 'static) -> Self {
         let state = Arc::new((Mutex::new(Progress::Begins(false)), Condvar::new()));
         let watch = Self { there, state: Arc::clone(&state) };
-        there.node.in_background(move || {
+        let wait = move || {
             let (progress, over) = &*state;
             let slot = Thread::current(there.node).slot;
             there.node.forget_interruption(slot);
@@ -60,7 +61,9 @@ impl Watch {
             over.notify_all();
             // Afterwards: whoever is notified begins another watch if this one is over.
             notify();
-        });
+        };
+        // The threads that wait for something to do have a lock.
+        uninterrupted(|| there.node.in_background(wait));
         watch
     }
 
@@ -71,23 +74,27 @@ impl Watch {
 
     /// Ends it, and says what is ready now.
     pub(super) fn end(self) -> Vec<pollfd> {
+        let mut set = loop {
+            if let Some(set) = uninterrupted(|| self.ended()) {
+                break set;
+            }
+        };
+        if set.iter().all(|one| one.revents == 0) {
+            self.there.poll(&mut set, 0);
+        }
+        set
+    }
+
+    /// What it has told, if it is over. Otherwise asks for its end, and waits for that for a moment.
+    fn ended(&self) -> Option<Vec<pollfd>> {
         let (progress, over) = &*self.state;
         let mut progress = lock(progress);
-        loop {
-            match &mut *progress {
-                Progress::Over(set) => {
-                    let mut set = std::mem::take(set);
-                    drop(progress);
-                    if set.iter().all(|one| one.revents == 0) {
-                        self.there.poll(&mut set, 0);
-                    }
-                    return set;
-                }
-                Progress::Begins(unwanted) => *unwanted = true,
-                Progress::Waits(slot) => self.there.node.interrupt(*slot),
-            }
-            progress =
-                over.wait_timeout(progress, REPEAT).unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        match &mut *progress {
+            Progress::Over(set) => return Some(std::mem::take(set)),
+            Progress::Begins(unwanted) => *unwanted = true,
+            Progress::Waits(slot) => self.there.node.interrupt(*slot),
         }
+        drop(over.wait_timeout(progress, REPEAT));
+        None
     }
 }
