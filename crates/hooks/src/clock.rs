@@ -44,6 +44,15 @@ unsafe extern "C" fn clock_gettime(clock: clockid_t, to: *mut timespec) -> c_int
     0
 }
 
+/// C11's: the calendar.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn timespec_get(to: *mut timespec, base: c_int) -> c_int {
+    /// `TIME_UTC`.
+    const CALENDAR: c_int = 1;
+    // SAFETY: the program's own call.
+    if base == CALENDAR && unsafe { clock_gettime(libc::CLOCK_REALTIME, to) } == 0 { base } else { 0 }
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn gettimeofday(to: *mut timeval, _zone: *mut libc::c_void) -> c_int {
     let time = to_timespec(now(), EPOCH);

@@ -13,6 +13,14 @@ pub struct IdleTimes {
     pub asleep: Time,
 }
 
+impl IdleTimes {
+    /// A thread may wait until the end of time.
+    fn add(&mut self, more: Self) {
+        self.idle = self.idle.saturating_add(more.idle);
+        self.asleep = self.asleep.saturating_add(more.asleep);
+    }
+}
+
 /// Sleeping threads of a node, and for how long there has been one.
 #[derive(Debug, Default)]
 struct Sleepers {
@@ -59,8 +67,7 @@ impl Idle {
     pub(crate) fn end(&mut self, processor: usize, from: Time, at: Time) {
         let more = self.times(processor, from, at);
         let (times, _) = &mut self.nodes[self.node_of[processor]];
-        times.idle += more.idle;
-        times.asleep += more.asleep;
+        times.add(more);
     }
 
     fn times(&self, processor: usize, from: Time, at: Time) -> IdleTimes {
@@ -98,8 +105,7 @@ impl Idle {
         for (processor, since) in without {
             let more = self.times(processor, since, end);
             let times = &mut all[self.node_of[processor]];
-            times.idle += more.idle;
-            times.asleep += more.asleep;
+            times.add(more);
         }
         all
     }
