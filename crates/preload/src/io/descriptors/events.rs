@@ -8,6 +8,7 @@
 use super::event::Event;
 use super::place::{Place, place};
 use super::sets::{milliseconds, of_milliseconds, of_time};
+use super::stops::Numbers;
 use super::there::There;
 use super::watch::Watch;
 use crate::io::channels::waiting;
@@ -17,9 +18,11 @@ use crate::private_stack::uninterrupted;
 use crate::pthread::cancel::at_point_if;
 use crate::signals::{with_mask, without_faults};
 use gondwana_locks::lock;
+use gondwana_node::Node;
 use gondwana_sys::Argument;
 use libc::{c_int, epoll_event, pollfd, sigset_t, timespec};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -49,9 +52,12 @@ fn with_mirrors<R>(call: impl FnOnce(&mut Mirrors) -> R) -> R {
 /// There has been a mirror.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// The data of events of mirrors begin like this: an address that the program has nothing at.
-fn first_data() -> u64 {
-    &raw const MIRRORS as u64
+/// The data of events of mirrors are addresses in here, where the program has nothing.
+static MARKS: [u8; 4096] = [0; 4096];
+
+fn marks() -> Range<u64> {
+    let first = MARKS.as_ptr() as u64;
+    first..first + MARKS.len() as u64
 }
 
 impl Mirror {
@@ -109,7 +115,7 @@ fn mirror(epoll: c_int, there: There) -> Result<Arc<Mirror>, c_int> {
 
 /// Adds a mirror's event to its `epoll` descriptor; the error is an error number.
 fn add(all: &mut Mirrors, mirror: Mirror) -> Result<Arc<Mirror>, c_int> {
-    let data = (first_data()..).find(|data| !all.contains_key(data)).expect("numbers are left");
+    let data = marks().find(|data| !all.contains_key(data)).ok_or(libc::EMFILE)?;
     let mut event = Box::new(epoll_event { events: libc::EPOLLIN.cast_unsigned(), u64: data });
     let (epoll, number) = (mirror.of.0, mirror.event.number());
     // SAFETY: the event is private.
@@ -187,17 +193,19 @@ pub(super) unsafe extern "C" fn epoll_ctl(
 /// Replaces the events of mirrors among `ready` by what is ready there. Gives how many there are then. All mirrors of a descriptor that
 /// is `asked_at_once` are asked, because their events come a moment later than what they tell.
 fn with_mirrored(events: &mut [epoll_event], ready: usize, asked_at_once: Option<c_int>) -> usize {
+    // A mirror may have come while the thread waited.
+    if !ANY.load(Ordering::SeqCst) {
+        return ready;
+    }
     let all = with_mirrors(|all| all.clone());
     let mirror_of = |event: &epoll_event| all.get(&{ event.u64 });
     let mut mirrors: Vec<&Arc<Mirror>> = events[..ready].iter().filter_map(mirror_of).collect();
     if let Some(epoll) = asked_at_once {
         mirrors = all.values().filter(|mirror| mirror.of.0 == epoll).collect();
     }
-    if mirrors.is_empty() {
-        return ready;
-    }
+    // One may have gone meanwhile.
     let mut found: Vec<epoll_event> =
-        events[..ready].iter().filter(|event| mirror_of(event).is_none()).copied().collect();
+        events[..ready].iter().filter(|event| !marks().contains(&{ event.u64 })).copied().collect();
     for mirror in mirrors {
         // Ahead of the question: what is ready after it is notified again.
         mirror.event.forget();
@@ -210,16 +218,33 @@ fn with_mirrored(events: &mut [epoll_event], ready: usize, asked_at_once: Option
     found.len()
 }
 
-/// `epoll_wait` by this process, at most so long.
-fn wait_here(epoll: c_int, most: c_int, longest: Option<Duration>) -> Result<Vec<epoll_event>, c_int> {
+/// `epoll_pwait` by this process, at most so long.
+fn wait_here(
+    epoll: c_int,
+    most: c_int,
+    longest: Option<Duration>,
+    mask: Option<&sigset_t>,
+) -> Result<Vec<epoll_event>, c_int> {
+    // The kernel reads private memory.
+    let mask = mask.map(|mask| Box::new(*mask));
+    let mask = mask.as_deref().map_or(std::ptr::null(), std::ptr::from_ref);
     let until = longest.map(|longest| Instant::now() + longest);
     let at_once = longest.filter(Duration::is_zero).map(|_| epoll);
     let mut events = vec![epoll_event { events: 0, u64: 0 }; many(most)];
     loop {
         let left = until.map_or(-1, |until| milliseconds(until.saturating_duration_since(Instant::now())));
         // SAFETY: the events are private, and as many as told.
-        let count =
-            unsafe { gondwana_sys::syscall!(libc::SYS_epoll_wait, epoll, events.as_mut_ptr(), most, left) };
+        let count = unsafe {
+            gondwana_sys::syscall!(
+                libc::SYS_epoll_pwait,
+                epoll,
+                events.as_mut_ptr(),
+                most,
+                left,
+                mask,
+                size_of::<u64>()
+            )
+        };
         let Ok(count) = usize::try_from(count) else { return Err(crate::errno::get()) };
         let found = with_mirrored(&mut events, count, at_once);
         if found > 0 || count == 0 {
@@ -229,39 +254,40 @@ fn wait_here(epoll: c_int, most: c_int, longest: Option<Duration>) -> Result<Vec
     }
 }
 
-/// A wait that the C library's function cannot make.
-enum Apart {
-    /// By this process, which has mirrors.
-    Mirrored,
-    /// By the node that has the descriptor.
+/// Who makes a wait.
+enum Waiter {
+    /// This process, a node.
+    Here,
+    /// The node that has the descriptor.
     There(There),
-    /// By none.
+    /// Nobody.
     Nowhere,
 }
 
-impl Apart {
-    /// How to wait for a descriptor; `None` if the C library's function can.
+impl Waiter {
+    /// Who waits for a descriptor; `None` in a process that is no node of several: the C library's function.
     fn of(epoll: c_int, name: &str) -> Option<Self> {
-        match place(&[epoll], name) {
-            Place::Here => ANY.load(Ordering::Relaxed).then_some(Self::Mirrored),
-            Place::There(there) => Some(Self::There(there)),
-            Place::Nowhere => Some(Self::Nowhere),
-        }
+        Node::current().filter(|_| Numbers::get().is_some())?;
+        Some(match place(&[epoll], name) {
+            Place::Here => Self::Here,
+            Place::There(there) => Self::There(there),
+            Place::Nowhere => Self::Nowhere,
+        })
     }
 
-    /// Waits at most so long.
+    /// Waits at most so long, with another mask of signals if one is given.
     ///
     /// # Safety
     /// There is room for so many events.
     unsafe fn wait(
         self,
         epoll: c_int,
-        events: *mut epoll_event,
-        most: c_int,
+        (events, most): (*mut epoll_event, c_int),
         longest: Option<Duration>,
+        mask: Option<&sigset_t>,
     ) -> c_int {
         match self {
-            Self::Mirrored => match wait_here(epoll, most, longest) {
+            Self::Here => match wait_here(epoll, most, longest, mask) {
                 Ok(found) => {
                     // SAFETY: as promised.
                     unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), events, found.len()) };
@@ -272,19 +298,15 @@ impl Apart {
                     -1
                 }
             },
-            Self::There(there) => {
-                let milliseconds = longest.map_or(-1, milliseconds);
-                let words = [epoll.into(), events.word(), most.into(), milliseconds.into()];
-                there.call("epoll_wait", &words, &[room(events, most)])
-            }
+            Self::There(there) => with_mask(mask, || {
+                let words =
+                    [epoll.into(), events.word(), most.into(), longest.map_or(-1, milliseconds).into()];
+                let room = Buffer::write(events, many(most) * size_of::<epoll_event>());
+                there.call("epoll_wait", &words, &[room])
+            }),
             Self::Nowhere => -1,
         }
     }
-}
-
-/// The memory of so many events.
-fn room(events: *mut epoll_event, most: c_int) -> Buffer {
-    Buffer::write(events, many(most) * size_of::<epoll_event>())
 }
 
 /// # Safety
@@ -296,24 +318,21 @@ pub(super) unsafe extern "C-unwind" fn epoll_wait(
     most: c_int,
     timeout: c_int,
 ) -> c_int {
-    let call = || match Apart::of(epoll, "epoll_wait") {
-        // SAFETY: forwards the caller's arguments.
-        Some(apart) => unsafe { apart.wait(epoll, events, most, of_milliseconds(timeout)) },
-        None => with_buffers(&[room(events, most)], || {
-            // SAFETY: forwards the caller's arguments.
-            unsafe {
-                crate::real!(epoll_wait: fn(c_int, *mut epoll_event, c_int, c_int) -> c_int)(
-                    epoll, events, most, timeout,
-                )
-            }
-        }),
+    // SAFETY: forwards the caller's arguments.
+    let call = || unsafe {
+        match Waiter::of(epoll, "epoll_wait") {
+            Some(waiter) => waiter.wait(epoll, (events, most), of_milliseconds(timeout), None),
+            None => crate::real!(epoll_wait: fn(c_int, *mut epoll_event, c_int, c_int) -> c_int)(
+                epoll, events, most, timeout,
+            ),
+        }
     };
     waiting(|| at_point_if(true, call))
 }
 
 /// Defines functions that wait for events with a temporary signal mask.
 macro_rules! waiting_for_events {
-    ($($name:ident($timeout:ident: $type:ty) $longest:expr, $buffer:expr;)*) => {$(
+    ($($name:ident($timeout:ident: $type:ty) $longest:expr;)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
@@ -326,18 +345,16 @@ macro_rules! waiting_for_events {
         ) -> c_int {
             // SAFETY: the caller passes null or a set; the call gets a copy.
             let own = unsafe { without_faults(libc::SIG_SETMASK, mask) };
-            let mask = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-            let call = || match Apart::of(epoll, stringify!($name)) {
-                // SAFETY: forwards the caller's arguments.
-                Some(apart) => with_mask(own.as_ref(), || unsafe { apart.wait(epoll, events, most, $longest) }),
-                None => with_buffers(&[room(events, most), $buffer, Buffer::value(mask)], || {
-                    // SAFETY: forwards the caller's arguments.
-                    unsafe {
+            // SAFETY: forwards the caller's arguments.
+            let call = || unsafe {
+                match Waiter::of(epoll, stringify!($name)) {
+                    Some(waiter) => waiter.wait(epoll, (events, most), $longest, own.as_ref()),
+                    None => {
                         crate::real!($name: fn(c_int, *mut epoll_event, c_int, $type, *const sigset_t) -> c_int)(
                             epoll, events, most, $timeout, mask,
                         )
                     }
-                }),
+                }
             };
             waiting(|| at_point_if(true, call))
         }
@@ -345,6 +362,6 @@ macro_rules! waiting_for_events {
 }
 
 waiting_for_events! {
-    epoll_pwait(timeout: c_int) of_milliseconds(timeout), Buffer::read(std::ptr::null::<u8>(), 0);
-    epoll_pwait2(timeout: *const timespec) of_time(timeout), Buffer::value(timeout);
+    epoll_pwait(timeout: c_int) of_milliseconds(timeout);
+    epoll_pwait2(timeout: *const timespec) of_time(timeout);
 }
