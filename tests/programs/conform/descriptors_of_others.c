@@ -266,6 +266,16 @@ static void waits(void)
     EXPECT(1, read(ends[0], &byte, 1));
     EXPECT(0, epoll_ctl(watching, EPOLL_CTL_DEL, fresh, NULL));
     EXPECT(0, epoll_ctl(watching, EPOLL_CTL_DEL, ends[0], NULL));
+    /* By a copy of the descriptor. */
+    int copy = dup(watching);
+    EXPECT(0, epoll_ctl(watching, EPOLL_CTL_DEL, own[0], NULL));
+    EXPECT(0, epoll_ctl(copy, EPOLL_CTL_ADD, own[0], &level));
+    EXPECT(1, write(own[1], "z", 1));
+    EXPECT(1, epoll_wait(watching, events, 4, -1));
+    EXPECT(1, events[0].data.u64);
+    EXPECT(1, read(own[0], &byte, 1));
+    EXPECT(0, epoll_wait(watching, events, 4, 0));
+    EXPECT(0, close(copy));
     EXPECT(0, close(own[0]) | close(own[1]) | close(fresh));
     EXPECT(0, epoll_wait(watching, events, 4, 0));
 }

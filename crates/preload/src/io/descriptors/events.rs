@@ -198,11 +198,12 @@ fn with_mirrored(events: &mut [epoll_event], ready: usize, asked_at_once: Option
         return ready;
     }
     let all = with_mirrors(|all| all.clone());
-    let mirror_of = |event: &epoll_event| all.get(&{ event.u64 });
-    let mut mirrors: Vec<&Arc<Mirror>> = events[..ready].iter().filter_map(mirror_of).collect();
-    if let Some(epoll) = asked_at_once {
-        mirrors = all.values().filter(|mirror| mirror.of.0 == epoll).collect();
-    }
+    let told = |data: u64| events[..ready].iter().any(|event| { event.u64 } == data);
+    let mirrors: Vec<&Arc<Mirror>> = all
+        .iter()
+        .filter(|(data, mirror)| told(**data) || asked_at_once == Some(mirror.of.0))
+        .map(|(_, mirror)| mirror)
+        .collect();
     // One may have gone meanwhile.
     let mut found: Vec<epoll_event> =
         events[..ready].iter().filter(|event| !marks().contains(&{ event.u64 })).copied().collect();
@@ -247,7 +248,7 @@ fn wait_here(
         };
         let Ok(count) = usize::try_from(count) else { return Err(crate::errno::get()) };
         let found = with_mirrored(&mut events, count, at_once);
-        if found > 0 || count == 0 {
+        if found > 0 || count == 0 || left == 0 {
             events.truncate(found);
             return Ok(events);
         }
