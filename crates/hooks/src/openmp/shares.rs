@@ -27,35 +27,63 @@ enum Shape {
     Single,
 }
 
-/// A loop: iteration `number` has the value `start + number * step`.
+/// The iterations of a loop: `number` has the value `start + number * step`.
 #[derive(Clone, Copy)]
-pub(super) struct Loop {
+pub(super) struct Iterations {
     start: i128,
     end: i128,
     step: i128,
-    count: u64,
-    next: u64,
-    schedule: Schedule,
-    ordered: bool,
+    pub count: u64,
 }
 
-impl Loop {
-    fn new(start: i128, end: i128, step: i128, schedule: Schedule, ordered: bool) -> Self {
+impl Iterations {
+    fn new(start: i128, end: i128, step: i128) -> Self {
         let distance = if step > 0 { end - start } else { start - end };
         let count = if distance > 0 && step != 0 {
             (distance as u128).div_ceil(step.unsigned_abs()) as u64
         } else {
             0
         };
-        Self { start, end, step, count, next: 0, schedule, ordered }
+        Self { start, end, step, count }
+    }
+
+    pub(super) fn signed(start: c_long, end: c_long, step: c_long) -> Self {
+        Self::new(start.into(), end.into(), step.into())
+    }
+
+    /// A step downwards is the negative one as an unsigned number.
+    pub(super) fn unsigned(up: bool, (start, end, step): (c_ulonglong, c_ulonglong, c_ulonglong)) -> Self {
+        let step = if up { i128::from(step) } else { -i128::from(step.wrapping_neg()) };
+        Self::new(start.into(), end.into(), step)
+    }
+
+    /// The value of an iteration; of that behind the last one, the loop's end.
+    pub(super) fn value(&self, number: u64) -> i128 {
+        if number >= self.count { self.end } else { self.start + i128::from(number) * self.step }
+    }
+}
+
+/// A loop whose iterations threads share.
+#[derive(Clone, Copy)]
+pub(super) struct Loop {
+    iterations: Iterations,
+    next: u64,
+    schedule: Schedule,
+    ordered: bool,
+}
+
+impl Loop {
+    fn new(iterations: Iterations, schedule: Schedule, ordered: bool) -> Self {
+        Self { iterations, next: 0, schedule, ordered }
     }
 
     /// The next chunk of a thread that has had so many: the first iteration, and the one behind the last.
     fn take(&mut self, number: u64, threads: u64, rounds: u64) -> Option<(u64, u64)> {
         let (kind, chunk) = self.schedule;
+        let count = self.iterations.count;
         let (first, next) = match (kind, chunk) {
             (Kind::Static, 0) => {
-                let (each, more) = (self.count / threads, self.count % threads);
+                let (each, more) = (count / threads, count % threads);
                 let first = number * each + number.min(more);
                 if rounds > 0 { (0, 0) } else { (first, first + each + u64::from(number < more)) }
             }
@@ -65,20 +93,15 @@ impl Loop {
             }
             (Kind::Dynamic, chunk) => (self.next, self.next.saturating_add(chunk.max(1))),
             (Kind::Guided, chunk) => {
-                let part = (self.count - self.next).div_ceil(threads).max(chunk.max(1));
+                let part = (count - self.next).div_ceil(threads).max(chunk.max(1));
                 (self.next, self.next.saturating_add(part))
             }
         };
-        let next = next.min(self.count);
+        let next = next.min(count);
         if kind != Kind::Static {
             self.next = next.max(self.next);
         }
         (first < next).then_some((first, next))
-    }
-
-    /// The value of an iteration; of that behind the last one, the loop's end.
-    fn value(&self, number: u64) -> i128 {
-        if number >= self.count { self.end } else { self.start + i128::from(number) * self.step }
     }
 }
 
@@ -161,46 +184,21 @@ fn next_chunk() -> Option<(i128, i128)> {
     let threads = state().team().members.len() as u64;
     let Shape::Loop(all) = &mut work().shape else { super::missing() };
     let chunk = all.take(number, threads, rounds);
-    let values = chunk.map(|(first, next)| (all.value(first), all.value(next)));
+    let values = chunk.map(|(first, next)| (all.iterations.value(first), all.iterations.value(next)));
     state().context().chunk = chunk.unwrap_or((0, 0));
     values
 }
 
-/// Writes the bounds of the next chunk. False if there is none.
-unsafe fn give_signed(first: *mut c_long, next: *mut c_long) -> bool {
+/// Writes the bounds of the next chunk, as words of either sign. False if there is none.
+unsafe fn give<T>(first: *mut T, next: *mut T) -> bool {
+    const { assert!(size_of::<T>() == size_of::<u64>()) }
     let Some(values) = next_chunk() else { return false };
     // SAFETY: the program's variables.
     unsafe {
-        first.write(values.0 as c_long);
-        next.write(values.1 as c_long);
+        first.cast::<u64>().write(values.0 as u64);
+        next.cast::<u64>().write(values.1 as u64);
     }
     true
-}
-
-/// The same for `unsigned long long`.
-unsafe fn give_unsigned(first: *mut c_ulonglong, next: *mut c_ulonglong) -> bool {
-    let Some(values) = next_chunk() else { return false };
-    // SAFETY: the program's variables.
-    unsafe {
-        first.write(values.0 as c_ulonglong);
-        next.write(values.1 as c_ulonglong);
-    }
-    true
-}
-
-fn signed(start: c_long, end: c_long, step: c_long, schedule: Schedule, ordered: bool) -> Loop {
-    Loop::new(start.into(), end.into(), step.into(), schedule, ordered)
-}
-
-/// A step downwards is the negative one as an unsigned number.
-fn unsigned(
-    up: bool,
-    (start, end, step): (c_ulonglong, c_ulonglong, c_ulonglong),
-    schedule: Schedule,
-    ordered: bool,
-) -> Loop {
-    let step = if up { i128::from(step) } else { -i128::from(step.wrapping_neg()) };
-    Loop::new(start.into(), end.into(), step, schedule, ordered)
 }
 
 /// Loops with a chunk: names of the first call and of the following ones, for signed and for unsigned values.
@@ -210,15 +208,15 @@ macro_rules! loops {
         unsafe extern "C" fn $start(
             start: c_long, end: c_long, step: c_long, chunk: c_long, first: *mut c_long, next: *mut c_long,
         ) -> bool {
-            enter(Shape::Loop(signed(start, end, step, ($kind, chunk.max(0) as u64), $ordered)));
+            enter(Shape::Loop(Loop::new(Iterations::signed(start, end, step), ($kind, chunk.max(0) as u64), $ordered)));
             // SAFETY: forwards what gcc passed.
-            unsafe { give_signed(first, next) }
+            unsafe { give(first, next) }
         }
 
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $next(first: *mut c_long, next: *mut c_long) -> bool {
             // SAFETY: forwards what gcc passed.
-            unsafe { give_signed(first, next) }
+            unsafe { give(first, next) }
         }
 
         #[unsafe(no_mangle)]
@@ -226,15 +224,15 @@ macro_rules! loops {
             up: bool, start: c_ulonglong, end: c_ulonglong, step: c_ulonglong, chunk: c_ulonglong,
             first: *mut c_ulonglong, next: *mut c_ulonglong,
         ) -> bool {
-            enter(Shape::Loop(unsigned(up, (start, end, step), ($kind, chunk), $ordered)));
+            enter(Shape::Loop(Loop::new(Iterations::unsigned(up, (start, end, step)), ($kind, chunk), $ordered)));
             // SAFETY: forwards what gcc passed.
-            unsafe { give_unsigned(first, next) }
+            unsafe { give(first, next) }
         }
 
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $ull_next(first: *mut c_ulonglong, next: *mut c_ulonglong) -> bool {
             // SAFETY: forwards what gcc passed.
-            unsafe { give_unsigned(first, next) }
+            unsafe { give(first, next) }
         }
     )*};
 }
@@ -266,15 +264,15 @@ macro_rules! runtime_loops {
             start: c_long, end: c_long, step: c_long, first: *mut c_long, next: *mut c_long,
         ) -> bool {
             let schedule = state().context().controls.schedule;
-            enter(Shape::Loop(signed(start, end, step, schedule, $ordered)));
+            enter(Shape::Loop(Loop::new(Iterations::signed(start, end, step), schedule, $ordered)));
             // SAFETY: forwards what gcc passed.
-            unsafe { give_signed(first, next) }
+            unsafe { give(first, next) }
         }
 
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $next(first: *mut c_long, next: *mut c_long) -> bool {
             // SAFETY: forwards what gcc passed.
-            unsafe { give_signed(first, next) }
+            unsafe { give(first, next) }
         }
 
         #[unsafe(no_mangle)]
@@ -283,15 +281,15 @@ macro_rules! runtime_loops {
             next: *mut c_ulonglong,
         ) -> bool {
             let schedule = state().context().controls.schedule;
-            enter(Shape::Loop(unsigned(up, (start, end, step), schedule, $ordered)));
+            enter(Shape::Loop(Loop::new(Iterations::unsigned(up, (start, end, step)), schedule, $ordered)));
             // SAFETY: forwards what gcc passed.
-            unsafe { give_unsigned(first, next) }
+            unsafe { give(first, next) }
         }
 
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $ull_next(first: *mut c_ulonglong, next: *mut c_ulonglong) -> bool {
             // SAFETY: forwards what gcc passed.
-            unsafe { give_unsigned(first, next) }
+            unsafe { give(first, next) }
         }
     )*};
 }
@@ -336,7 +334,7 @@ macro_rules! parallel_loops {
             body: Body, data: *mut c_void, threads: c_uint, start: c_long, end: c_long, step: c_long, chunk: c_long,
             _flags: c_uint,
         ) {
-            let all = signed(start, end, step, ($kind, chunk.max(0) as u64), false);
+            let all = Loop::new(Iterations::signed(start, end, step), ($kind, chunk.max(0) as u64), false);
             // SAFETY: forwards what gcc passed.
             unsafe { region(body, data, threads, Some(Work::new(Shape::Loop(all)))) };
         }
@@ -358,7 +356,7 @@ macro_rules! parallel_runtime_loops {
         unsafe extern "C" fn $name(
             body: Body, data: *mut c_void, threads: c_uint, start: c_long, end: c_long, step: c_long, _flags: c_uint,
         ) {
-            let all = signed(start, end, step, state().context().controls.schedule, false);
+            let all = Loop::new(Iterations::signed(start, end, step), state().context().controls.schedule, false);
             // SAFETY: forwards what gcc passed.
             unsafe { region(body, data, threads, Some(Work::new(Shape::Loop(all)))) };
         }

@@ -2,6 +2,7 @@
 //!
 //! A task with dependences runs at once in the thread that makes it: those that it depends on were made before, and are finished.
 
+use super::shares::Iterations;
 use super::{Line, OpenMp, allocate, state};
 use crate::bytes::copied;
 use crate::threads::touch;
@@ -218,17 +219,11 @@ unsafe extern "C" fn GOMP_task(
 }
 
 /// Makes the tasks of a loop, whose arguments begin with the values from which and before which they run.
-unsafe fn make_loop(
-    body: Body,
-    arguments: Arguments,
-    flags: c_uint,
-    wanted: u64,
-    count: u64,
-    value: impl Fn(u64) -> u64,
-) {
+unsafe fn make_loop(body: Body, arguments: Arguments, flags: c_uint, wanted: u64, all: &Iterations) {
     if flags & REDUCTION != 0 {
         super::refused::refuse("taskloop reduction");
     }
+    let count = all.count;
     if count == 0 {
         return;
     }
@@ -249,8 +244,8 @@ unsafe fn make_loop(
         let bounds = arguments.data.cast::<u64>();
         // SAFETY: as above.
         unsafe {
-            bounds.write(value(first));
-            bounds.add(1).write(value(next));
+            bounds.write(all.value(first) as u64);
+            bounds.add(1).write(all.value(next) as u64);
             make(body, arguments, flags & IF == 0 || flags & FINAL != 0, flags & FINAL != 0);
         }
         first = next;
@@ -275,12 +270,9 @@ unsafe extern "C" fn GOMP_taskloop(
     step: c_long,
 ) {
     let arguments = Arguments { data, copier, bytes: bytes as usize, alignment: alignment as usize };
-    let distance =
-        if step > 0 { i128::from(end) - i128::from(start) } else { i128::from(start) - i128::from(end) };
-    let count = (distance.max(0) as u128).div_ceil(u128::from(step.unsigned_abs()).max(1)) as u64;
-    let value = |number: u64| if number >= count { end } else { start + number as c_long * step } as u64;
+    let all = Iterations::signed(start, end, step);
     // SAFETY: forwards what gcc passed.
-    unsafe { make_loop(body, arguments, flags, wanted, count, value) };
+    unsafe { make_loop(body, arguments, flags, wanted, &all) };
 }
 
 #[unsafe(no_mangle)]
@@ -298,14 +290,9 @@ unsafe extern "C" fn GOMP_taskloop_ull(
     step: c_ulonglong,
 ) {
     let arguments = Arguments { data, copier, bytes: bytes as usize, alignment: alignment as usize };
-    let up = flags & UP != 0;
-    let distance = if up { end.saturating_sub(start) } else { start.saturating_sub(end) };
-    let length = if up { step } else { step.wrapping_neg() };
-    let count = distance.div_ceil(length.max(1));
-    let value =
-        |number: u64| if number >= count { end } else { start.wrapping_add(number.wrapping_mul(step)) };
+    let all = Iterations::unsigned(flags & UP != 0, (start, end, step));
     // SAFETY: forwards what gcc passed.
-    unsafe { make_loop(body, arguments, flags, wanted, count, value) };
+    unsafe { make_loop(body, arguments, flags, wanted, &all) };
 }
 
 #[unsafe(no_mangle)]

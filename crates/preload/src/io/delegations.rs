@@ -8,6 +8,7 @@
 //! each call that reads locks the stream before it looks whether something is to be recalled.
 
 use super::buffered;
+use super::descriptors::is_file;
 use super::stream_marks::name_of;
 use super::streams_elsewhere::fileno;
 use crate::errno;
@@ -16,7 +17,6 @@ use gondwana_locks::lock;
 use gondwana_node::{MOST_BYTES, Node, StreamAction, StreamCall};
 use libc::{FILE, c_int};
 use std::collections::BTreeMap;
-use std::mem::MaybeUninit;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -224,13 +224,9 @@ unsafe fn beyond(stream: *mut FILE, most: usize) -> Vec<u8> {
 /// # Safety
 /// The stream is open.
 pub(super) unsafe fn reads_file(stream: *mut FILE) -> bool {
-    let mut status = MaybeUninit::<libc::stat>::uninit();
     let before = errno::get();
-    // SAFETY: the caller says that the stream is open, and the call fills in what it is given.
-    let is_regular = unsafe {
-        gondwana_sys::syscall!(libc::SYS_fstat, fileno(stream), status.as_mut_ptr()) == 0
-            && status.assume_init_ref().st_mode & libc::S_IFMT == libc::S_IFREG
-    };
+    // SAFETY: the caller's promise.
+    let is_regular = is_file(unsafe { fileno(stream) });
     errno::set(before);
     is_regular
 }

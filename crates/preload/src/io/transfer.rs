@@ -196,51 +196,32 @@ fn at_or_current(offset: off_t, done: usize) -> off_t {
     if offset == -1 { -1 } else { at(offset, done) }
 }
 
-/// One piece by `preadv2`.
+/// One piece by `preadv2` or `pwritev2`.
 ///
 /// # Safety
 /// The buffer has that many bytes.
-unsafe fn read_piece(
+unsafe fn flagged_piece(
     mover: Mover,
+    into_memory: bool,
     fd: c_int,
     (buffer, length): (*mut c_void, usize),
-    offset: off_t,
-    flags: c_int,
+    (offset, flags): (off_t, c_int),
 ) -> ssize_t {
     let piece = iovec { iov_base: buffer, iov_len: length };
-    let real = crate::real!(preadv2: fn(c_int, *const iovec, c_int, off_t, c_int) -> ssize_t);
+    let (name, real, memory) = if into_memory {
+        let real = crate::real!(preadv2: fn(c_int, *const iovec, c_int, off_t, c_int) -> ssize_t);
+        ("preadv2", real, Buffer::write(buffer, length))
+    } else {
+        let real = crate::real!(pwritev2: fn(c_int, *const iovec, c_int, off_t, c_int) -> ssize_t);
+        ("pwritev2", real, Buffer::read(buffer, length))
+    };
     match mover {
         // SAFETY: as promised.
         Mover::Here => unsafe { real(fd, &raw const piece, 1, offset, flags) },
-        Mover::There(there) => there.call(
-            "preadv2",
-            &[fd.into(), (&raw const piece).word(), 1, offset, flags.into()],
-            &[Buffer::value(&raw const piece), Buffer::write(buffer, length)],
-        ),
-    }
-}
-
-/// One piece by `pwritev2`.
-///
-/// # Safety
-/// The buffer has that many bytes.
-unsafe fn write_piece(
-    mover: Mover,
-    fd: c_int,
-    (buffer, length): (*mut c_void, usize),
-    offset: off_t,
-    flags: c_int,
-) -> ssize_t {
-    let piece = iovec { iov_base: buffer, iov_len: length };
-    let real = crate::real!(pwritev2: fn(c_int, *const iovec, c_int, off_t, c_int) -> ssize_t);
-    match mover {
-        // SAFETY: as promised.
-        Mover::Here => unsafe { real(fd, &raw const piece, 1, offset, flags) },
-        Mover::There(there) => there.call(
-            "pwritev2",
-            &[fd.into(), (&raw const piece).word(), 1, offset, flags.into()],
-            &[Buffer::value(&raw const piece), Buffer::read(buffer, length)],
-        ),
+        Mover::There(there) => {
+            let words = [fd.into(), (&raw const piece).word(), 1, offset, flags.into()];
+            there.call(name, &words, &[Buffer::value(&raw const piece), memory])
+        }
     }
 }
 
@@ -295,13 +276,13 @@ transferring! {
     false [] fn pwritev64(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
         |mover, buffer, length, done| moved!(mover, (buffer, length, false), pwrite: fn(c_int, *const c_void, size_t, off_t)(fd, buffer, length, at(offset, done)));
     true [] fn preadv2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
-        |mover, buffer, length, done| read_piece(mover, fd, (buffer, length), at_or_current(offset, done), flags);
+        |mover, buffer, length, done| flagged_piece(mover, true, fd, (buffer, length), (at_or_current(offset, done), flags));
     true [] fn preadv64v2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
-        |mover, buffer, length, done| read_piece(mover, fd, (buffer, length), at_or_current(offset, done), flags);
+        |mover, buffer, length, done| flagged_piece(mover, true, fd, (buffer, length), (at_or_current(offset, done), flags));
     false [] fn pwritev2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
-        |mover, buffer, length, done| write_piece(mover, fd, (buffer, length), at_or_current(offset, done), flags);
+        |mover, buffer, length, done| flagged_piece(mover, false, fd, (buffer, length), (at_or_current(offset, done), flags));
     false [] fn pwritev64v2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
-        |mover, buffer, length, done| write_piece(mover, fd, (buffer, length), at_or_current(offset, done), flags);
+        |mover, buffer, length, done| flagged_piece(mover, false, fd, (buffer, length), (at_or_current(offset, done), flags));
     true [taking] fn recv(fd: c_int, memory: *mut c_void, count: size_t, flags: c_int) = Memory::of(memory, count),
         |mover, buffer, length, _done| moved!(mover, (buffer, length, true), recv: fn(c_int, *mut c_void, size_t, c_int)(fd, buffer, length, flags));
     false [giving] fn send(fd: c_int, memory: *const c_void, count: size_t, flags: c_int) = Memory::of(memory, count),

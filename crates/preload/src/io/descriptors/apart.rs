@@ -2,7 +2,8 @@
 
 use super::event::Event;
 use super::place::{Place, place};
-use super::sets::milliseconds;
+use super::sets::left;
+use super::stops;
 use super::there::There;
 use super::watch::Watch;
 use crate::numbers::int;
@@ -21,11 +22,14 @@ struct Part {
 /// # Safety
 /// The set has that many members.
 pub(super) unsafe fn parts(set: *const pollfd, count: usize, name: &str) -> Option<Apart> {
+    // SAFETY: as promised.
+    let number = |index: usize| unsafe { (*set.add(index)).fd };
+    if !(0..count).any(|index| stops::is_stop(number(index))) {
+        return None;
+    }
     let mut apart = Apart { parts: vec![], here: vec![] };
     for index in 0..count {
-        // SAFETY: as promised.
-        let number = unsafe { (*set.add(index)).fd };
-        match place(&[number], name) {
+        match place(&[number(index)], name) {
             Place::There(there) => {
                 match apart.parts.iter_mut().find(|part| part.there.owner == there.owner) {
                     Some(part) => part.places.push(index),
@@ -50,11 +54,6 @@ fn poll_here(set: &mut [pollfd], timeout: c_int) -> Option<usize> {
     // SAFETY: the set is as long as told.
     let count = unsafe { gondwana_sys::syscall!(libc::SYS_poll, set.as_mut_ptr(), set.len(), timeout) };
     usize::try_from(count).ok()
-}
-
-/// The milliseconds until then, none of them too early; -1 for no end.
-fn left(until: Option<Instant>) -> c_int {
-    until.map_or(-1, |until| milliseconds(until.saturating_duration_since(Instant::now())))
 }
 
 impl Apart {

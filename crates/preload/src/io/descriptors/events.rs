@@ -7,7 +7,7 @@
 
 use super::event::Event;
 use super::place::{Place, place};
-use super::sets::{milliseconds, of_milliseconds, of_time};
+use super::sets::{left, milliseconds, of_milliseconds, of_time};
 use super::stops::Numbers;
 use super::there::There;
 use super::watch::Watch;
@@ -233,7 +233,7 @@ fn wait_here(
     let at_once = longest.filter(Duration::is_zero).map(|_| epoll);
     let mut events = vec![epoll_event { events: 0, u64: 0 }; many(most)];
     loop {
-        let left = until.map_or(-1, |until| milliseconds(until.saturating_duration_since(Instant::now())));
+        let left = left(until);
         // SAFETY: the events are private, and as many as told.
         let count = unsafe {
             gondwana_sys::syscall!(

@@ -9,7 +9,7 @@ use crate::pthread::cancel::at_point_if;
 use crate::signals::{with_mask, without_faults};
 use gondwana_page::to_usize;
 use libc::{c_int, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// `poll` where other nodes have some of the descriptors open.
 ///
@@ -34,6 +34,11 @@ pub(super) fn of_milliseconds(timeout: c_int) -> Option<Duration> {
 /// The same in milliseconds, none of them too early.
 pub(super) fn milliseconds(longest: Duration) -> c_int {
     c_int::try_from(longest.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX)
+}
+
+/// The milliseconds until then; -1 for no end.
+pub(super) fn left(until: Option<Instant>) -> c_int {
+    until.map_or(-1, |until| milliseconds(until.saturating_duration_since(Instant::now())))
 }
 
 /// What a time says that the program passes; `None` for no end.

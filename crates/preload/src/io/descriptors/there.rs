@@ -28,7 +28,7 @@ impl There {
     /// Has the node make a call with these arguments, which uses this memory: each buffer is an argument, or an earlier buffer points
     /// to it.
     pub(crate) fn call<R: Failing>(&self, function: &str, arguments: &[i64], buffers: &[Buffer]) -> R {
-        let Some((ranges, mut bytes)) = contents(arguments, buffers) else {
+        let Some((ranges, bytes)) = contents(arguments, buffers) else {
             self.node.refuse(&format!(
                 "{function}() on a descriptor of node {}, with more than {MOST} bytes of memory",
                 self.owner
@@ -44,29 +44,24 @@ impl There {
                 Use::Write => Direction::Changed,
             },
         });
-        let (result, written) = self.ask(function, arguments, memory.collect(), bytes.clone());
-        let mut written = written.as_slice();
-        for range in ranges.iter().filter(|range| matches!(range.buffer.usage, Use::Write)) {
-            let Some((new, rest)) = written.split_at_checked(range.buffer.length) else { break };
-            written = rest;
-            bytes[range.at..range.at + new.len()].copy_from_slice(new);
+        let (result, mut written) = self.ask(function, arguments, memory.collect(), bytes);
+        let mut rest = written.as_mut_slice();
+        for (range, number) in ranges.iter().zip(0_u16..) {
+            if matches!(range.buffer.usage, Use::Read) {
+                continue;
+            }
+            let Some((new, behind)) = rest.split_at_mut_checked(range.buffer.length) else { break };
             // Addresses in it are the other node's.
             for inner in &ranges {
                 if let Pointer::Inside { memory, at } = inner.pointer
-                    && std::ptr::eq(&raw const ranges[usize::from(memory)], range)
+                    && memory == number
                 {
-                    let place = range.at + at as usize;
-                    bytes[place..place + WORD].copy_from_slice(&inner.buffer.start.to_ne_bytes());
+                    new[at as usize..][..WORD].copy_from_slice(&inner.buffer.start.to_ne_bytes());
                 }
             }
             // SAFETY: memory that the program gave the call to write to.
-            unsafe {
-                std::ptr::copy_nonoverlapping(
-                    bytes[range.at..].as_ptr(),
-                    range.buffer.start as *mut u8,
-                    new.len(),
-                );
-            }
+            unsafe { std::ptr::copy_nonoverlapping(new.as_ptr(), range.buffer.start as *mut u8, new.len()) };
+            rest = behind;
         }
         R::from_word(result)
     }
