@@ -115,6 +115,7 @@ mod tests {
             assert_eq!(kind as u8, number);
             assert_eq!(Awaited::from_number(number), Some(kind));
         }
-        assert_eq!([0, 11, 255].map(Awaited::from_number), [None; 3]);
+        let last = Awaited::Descriptor as u8;
+        assert_eq!([0, last + 1, 255].map(Awaited::from_number), [None; 3]);
     }
 }
