@@ -411,6 +411,16 @@ fn latencies_of_the_papers_machines() {
     assert_eq!(ran.output.matches("| remote memory |").count(), 3, "{}", ran.output);
 }
 
+/// Figures 3 to 6 of the WildFire paper within 10 % of its formulas.
+#[test]
+#[ignore = "takes half a minute: part of make nightly"]
+fn latencies_against_the_number_of_processors() {
+    let folder = Folder::new();
+    let mut script = Command::new(root().join("bench/papers/wildfire-figures-3-6"));
+    let ran = succeed(script.arg(&whole().gondwana).arg(folder.join("charts.svg")));
+    assert_eq!(ran.output.matches("| wildfire-4x28 |").count(), 12, "{}", ran.output);
+}
+
 /// Table 1 of the UnixWare paper and figures 3 to 5 for up to 8 users: two nodes are faster than one, the kernel for CC-NUMA is
 /// not slower than that for SMP on two nodes, and the shares of time are those of some processors.
 #[test]
