@@ -1,8 +1,9 @@
 //! Which atomic instructions the machine code of a program holds, and single instructions prepared to be executed elsewhere. Pure: bytes
 //! in, findings out.
 //!
-//! Plain loads and stores used for synchronisation show where threads wait in a loop for what others write, and nowhere else.
+//! Plain loads and stores used for synchronisation show where threads wait in a loop for what others write, and in double-checked locking.
 
+mod double_checked;
 mod effects;
 mod flow;
 mod imports;
@@ -17,5 +18,5 @@ mod values;
 
 pub use gondwana_elf::Error;
 pub use redirected::{Action, LONGEST, MOST_BYTES, Redirected};
-pub use scan::{Analysis, Finding, Findings, scan};
+pub use scan::{Analysis, Finding, Findings, Plain, Way, scan};
 pub use site::Site;

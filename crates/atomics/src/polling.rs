@@ -47,7 +47,7 @@ pub(crate) fn first(flows: &[Flow], imports: &Imports<'_>, code: &Code<'_>) -> O
 }
 
 /// The addresses on the stack that a function takes.
-fn taken_on_stack(flow: &Flow) -> Vec<(Register, u64)> {
+pub(crate) fn taken_on_stack(flow: &Flow) -> Vec<(Register, u64)> {
     let is_address = |instruction: &&Instruction| {
         instruction.mnemonic() == Mnemonic::Lea
             && matches!(instruction.memory_base(), Register::RSP | Register::RBP)

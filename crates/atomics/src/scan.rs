@@ -1,5 +1,6 @@
 //! Atomic instructions in the executable code of one ELF file.
 
+use crate::double_checked;
 use crate::flow::Flow;
 use crate::imports::Imports;
 use crate::polling;
@@ -8,6 +9,7 @@ use crate::site;
 use gondwana_elf::{Code, Error};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::{BTreeSet, HashSet};
+use std::fmt;
 
 /// Functions of the compiler's runtime that may be linked into any program, and whose atomic instructions do not
 /// touch data that threads of the program share: the unwinder's list of frame descriptions.
@@ -56,25 +58,58 @@ impl Findings {
             code.functions = called(&code);
         }
         let flows = flows(&code, &imports);
-        let polls = polling::first(&flows, &imports, &code).map(|address| {
+        let wait = polling::first(&flows, &imports, &code).map(|address| (Way::Wait, address));
+        let plain =
+            wait.or_else(|| Some((Way::DoubleCheck, double_checked::first(&flows, &imports, &code)?)));
+        let plain = plain.map(|(way, address)| {
             let after = code.functions.partition_point(|(start, _)| *start <= address);
             let name = after.checked_sub(1).map(|last| code.functions[last].1);
-            Finding { function: name.filter(|name| !name.is_empty()).map(readable), address }
+            let function = name.filter(|name| !name.is_empty()).map(readable);
+            Plain { way, place: Finding { function, address } }
         });
-        let may_be = !self.atomics.is_empty() && polls.is_none();
+        let may_be = !self.atomics.is_empty() && plain.is_none();
         let reductions = may_be.then(|| reductions::find(&flows, &self.atomics, &imports)).flatten();
-        Ok(Analysis { polls, reductions })
+        Ok(Analysis { plain, reductions })
     }
 }
 
 /// What the flow through a file shows.
 #[derive(Debug, Default)]
 pub struct Analysis {
-    /// The first loop in which a thread may wait for what another one writes, without a call that the runtime sees.
-    pub polls: Option<Finding>,
-    /// The atomic instructions, if there are some, they all are reductions of OpenMP and no loop waits like that: they need a lock around
+    /// The first place where threads may synchronise by plain loads and stores, without a call that the runtime sees.
+    pub plain: Option<Plain>,
+    /// The atomic instructions, if there are some, they all are reductions of OpenMP and there is no such place: they need a lock around
     /// each, and no sequential consistency.
     pub reductions: Option<Vec<u64>>,
+}
+
+/// Synchronisation by plain loads and stores.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Plain {
+    /// How threads do it.
+    pub way: Way,
+    /// The jump that depends on such a load.
+    pub place: Finding,
+}
+
+/// Ways in which threads synchronise by plain loads and stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// In a loop, one waits for what another one writes.
+    Wait,
+    /// One looks at memory without a lock, and once more under one before it writes there.
+    DoubleCheck,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Wait => "a loop that waits for what other threads write",
+            Self::DoubleCheck => {
+                "memory that is looked at before it is locked, and again before it is written"
+            }
+        })
+    }
 }
 
 /// Functions of libraries that do not return.

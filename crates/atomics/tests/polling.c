@@ -168,7 +168,69 @@ static void wait_for(struct queue *q, int n)
         value = atomic_load_explicit(&other, memory_order_acquire);
     } while (LOAD(flag) != before);
     total = value;
-    /* From here on: no polls. */
+    /* Double-checked locking. */
+#elif defined LOOKED_AT_TWICE
+    if (!LOAD(flag)) {
+        pthread_mutex_lock(&mutex);
+        if (!atomic_load_explicit(&flag, memory_order_relaxed)) {
+            total = n;
+            STORE(flag, 1);
+        }
+        pthread_mutex_unlock(&mutex);
+    }
+#elif defined MADE_ONCE
+    static int *_Atomic once;
+    int *made = LOAD(once);
+    if (!made) {
+        pthread_mutex_lock(&mutex);
+        made = atomic_load_explicit(&once, memory_order_relaxed);
+        if (!made) {
+            made = malloc(sizeof *made);
+            *made = n;
+            STORE(once, made);
+        }
+        pthread_mutex_unlock(&mutex);
+    }
+    total = *made;
+#elif defined FIELD_LOOKED_AT_TWICE
+    for (int i = 0; i < n; i++)
+        if (LOAD(q->head) < limit) {
+            pthread_mutex_lock(&mutex);
+            if (atomic_load_explicit(&q->head, memory_order_relaxed) < limit) {
+                work(i);
+                STORE(q->head, i);
+            }
+            pthread_mutex_unlock(&mutex);
+        }
+    /* From here on: no synchronisation but by calls. */
+#elif defined LIMITED
+    if (limit > 0) {
+        pthread_mutex_lock(&mutex);
+        if (total < limit)
+            total++;
+        pthread_mutex_unlock(&mutex);
+    }
+#elif defined OWN_BEFORE
+    q->count += n;
+    if (q->count > limit) {
+        pthread_mutex_lock(&mutex);
+        total += q->count;
+        if (total > limit)
+            total = 0;
+        pthread_mutex_unlock(&mutex);
+        q->count = 0;
+    }
+#elif defined LOCKED_TWICE
+    pthread_mutex_lock(&mutex);
+    bool is_done = done;
+    pthread_mutex_unlock(&mutex);
+    if (!is_done) {
+        work(n);
+        pthread_mutex_lock(&mutex);
+        if (!done)
+            done = 1;
+        pthread_mutex_unlock(&mutex);
+    }
 #elif defined COUNTING
     for (int i = 0; i < limit; i++)
         total += i;

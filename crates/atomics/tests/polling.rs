@@ -34,8 +34,14 @@ const POLLS: [&str; 26] = [
     "SEQUENCE",
 ];
 
-/// Loops that end by themselves, or see what they wait for by locks and barriers.
-const OTHERS: [&str; 12] = [
+/// Double-checked locking.
+const LOOKS: [&str; 3] = ["LOOKED_AT_TWICE", "MADE_ONCE", "FIELD_LOOKED_AT_TWICE"];
+
+/// Loops that end by themselves, or see what they wait for by locks and barriers, and accesses under locks.
+const OTHERS: [&str; 15] = [
+    "LIMITED",
+    "OWN_BEFORE",
+    "LOCKED_TWICE",
     "COUNTING",
     "LISTED",
     "UNDER_LOCK",
@@ -66,13 +72,14 @@ fn polls(compiler: &str, which: &str, options: &[&str]) -> bool {
     std::fs::remove_file(output).unwrap();
     let findings = scan(&image).unwrap();
     assert!(findings.atomics.is_empty(), "{which} {options:?}");
-    findings.analyse(&image).unwrap().polls.is_some()
+    findings.analyse(&image).unwrap().plain.is_some()
 }
 
 fn all_are_told_apart(compiler: &str, levels: &[&[&str]]) {
     for options in levels {
         let wrong: Vec<&str> = POLLS
             .iter()
+            .chain(&LOOKS)
             .map(|which| (*which, true))
             .chain(OTHERS.map(|which| (which, false)))
             .filter(|&(which, right)| polls(compiler, which, options) != right)

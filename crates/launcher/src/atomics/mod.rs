@@ -3,15 +3,15 @@
 //! A program that synchronises through pthread calls alone can run under release consistency: the runtime sees the
 //! calls. One that synchronises through inline atomic instructions cannot: the runtime does not see them. So the
 //! executable code of the program and of its libraries is disassembled and searched for instructions that lock
-//! memory, and for loops in which a thread waits for what another one writes. Other plain loads and stores used for synchronisation
-//! leave no trace in the code; their authors must ask for `--consistency sc`.
+//! memory, for loops in which a thread waits for what another one writes, and for double-checked locking. Other plain loads and stores
+//! used for synchronisation leave no trace in the code; their authors must ask for `--consistency sc`.
 //!
 //! A program that opens libraries by `dlopen` runs code that nobody has seen at the start, so that it needs sequential consistency, too.
 //!
 //! Instructions that only add up the results of OpenMP's reductions are an exception: see [`Atomics::reductions`].
 
 use crate::program::Program;
-use gondwana_atomics::{Finding, scan};
+use gondwana_atomics::{Finding, Plain, scan};
 use gondwana_console::failure::Failure;
 use gondwana_elf::is_runtime_library;
 use std::fmt;
@@ -28,14 +28,14 @@ pub struct Atomics {
     lockable: Vec<u64>,
     /// The program or a library of its own opens further ones.
     opens: bool,
-    /// The first loop in which a thread waits for what another one writes, unless something else has decided before.
-    polls: Option<(Finding, Option<PathBuf>)>,
+    /// The first place where threads synchronise by plain loads and stores, unless something else has decided before.
+    plain: Option<(Plain, Option<PathBuf>)>,
 }
 
 impl Atomics {
     /// True if the program needs sequential consistency.
     pub fn need_order(&self) -> bool {
-        self.opens || self.polls.is_some() || self.count != 0 && self.reductions().is_none()
+        self.opens || self.plain.is_some() || self.count != 0 && self.reductions().is_none()
     }
 
     /// How many atomic instructions there are.
@@ -60,18 +60,18 @@ impl Atomics {
         let findings = scan(image)?;
         self.opens |= findings.opens_libraries;
         self.count += findings.atomics.len();
-        let named = |finding| (finding, library.map(Path::to_owned));
+        let library_path = || library.map(Path::to_owned);
         if library.is_none() {
             self.lockable.clone_from(&findings.lockable);
         }
         let is_decided = self.need_order() && (library.is_some() || self.opens);
         if !is_decided {
             let analysis = findings.analyse(image)?;
-            self.polls = analysis.polls.map(named);
+            self.plain = analysis.plain.map(|plain| (plain, library_path()));
             self.reductions = self.reductions.take().or(analysis.reductions);
         }
         if self.first.is_none() {
-            self.first = findings.first.map(named);
+            self.first = findings.first.map(|first| (first, library_path()));
         }
         Ok(())
     }
@@ -84,17 +84,18 @@ impl fmt::Display for Atomics {
             Some(first) => {
                 let (plural, which) = if self.count == 1 { ("", "") } else { ("s", "first ") };
                 write!(f, "{} inline atomic instruction{plural}, {which}", self.count)?;
-                write_place(f, first)?;
+                let (finding, library) = first;
+                write_place(f, finding, library.as_deref())?;
             }
         }
         if self.reductions().is_some() {
             f.write_str(if self.count == 1 { ", a reduction" } else { ", all of reductions" })?;
             f.write_str(" of OpenMP: executed under a lock")?;
         }
-        match &self.polls {
-            Some(loops) if self.first.is_none() => {
-                f.write_str(", but a loop that waits for what other threads write, ")?;
-                write_place(f, loops)
+        match &self.plain {
+            Some((plain, library)) if self.first.is_none() => {
+                write!(f, ", but {}, ", plain.way)?;
+                write_place(f, &plain.place, library.as_deref())
             }
             None if self.first.is_none() && self.opens => {
                 f.write_str(", but it opens libraries, which may have some")
@@ -105,15 +106,13 @@ impl fmt::Display for Atomics {
 }
 
 /// Writes where something was found.
-fn write_place(
-    f: &mut fmt::Formatter<'_>,
-    (Finding { function, address }, library): &(Finding, Option<PathBuf>),
-) -> fmt::Result {
+fn write_place(f: &mut fmt::Formatter<'_>, found: &Finding, library: Option<&Path>) -> fmt::Result {
+    let Finding { function, address } = found;
     if let Some(function) = function {
         write!(f, "in function {function} ")?;
     }
     write!(f, "at {address:#x}")?;
-    library.as_ref().map_or(Ok(()), |library| write!(f, " of {}", library.display()))
+    library.map_or(Ok(()), |library| write!(f, " of {}", library.display()))
 }
 
 /// Searches a program and the libraries that it uses.
@@ -139,6 +138,7 @@ pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gondwana_atomics::Way;
 
     #[test]
     fn the_reason_names_count_function_and_place() {
@@ -164,8 +164,8 @@ mod tests {
             "no inline atomic instruction, but it opens libraries, which may have some"
         );
         assert!(atomics.need_order());
-        let polls = Some((finding(Some("wait")), Some("/opt/libx.so".into())));
-        let atomics = Atomics { polls, ..Atomics::default() };
+        let plain = Plain { way: Way::Wait, place: finding(Some("wait")) };
+        let atomics = Atomics { plain: Some((plain, Some("/opt/libx.so".into()))), ..Atomics::default() };
         assert_eq!(
             atomics.to_string(),
             "no inline atomic instruction, but a loop that waits for what other threads write, in function wait at 0x1234 of /opt/libx.so"

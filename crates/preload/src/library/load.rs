@@ -84,12 +84,12 @@ pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int
     Group { node, path: &path, flags }.open(&shared)
 }
 
-/// True if a library has, or may have, atomic instructions or loops that wait for what other threads write.
+/// True if a library has, or may have, atomic instructions, or synchronises by plain loads and stores.
 fn needs_order(path: &Path) -> bool {
     let look = |image: &[u8]| {
         let findings = gondwana_atomics::scan(image)?;
         Ok::<_, gondwana_atomics::Error>(
-            !findings.atomics.is_empty() || findings.analyse(image)?.polls.is_some(),
+            !findings.atomics.is_empty() || findings.analyse(image)?.plain.is_some(),
         )
     };
     let answer = std::fs::read(path).ok().and_then(|image| look(&image).ok());
