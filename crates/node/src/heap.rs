@@ -1,5 +1,6 @@
 //! `malloc` for the whole machine: each node allocates from its own part of the span.
 
+use crate::heap_apart::Apart;
 use crate::wire::Wire;
 use crate::{Caller, Node, Thread};
 use gondwana_locks::lock;
@@ -63,15 +64,18 @@ fn library_page(heap: &Heap) -> usize {
 pub(crate) struct SharedHeap {
     heap: Arc<Heap>,
     pub(crate) freed_elsewhere: FreedElsewhere,
+    /// Blocks that are not packed, if some are.
+    apart: Option<Apart>,
 }
 
 impl SharedHeap {
-    pub(crate) fn new(heap: Arc<Heap>) -> Self {
+    /// With `apart`, small blocks that threads of several nodes may use at the same time are not packed.
+    pub(crate) fn new(heap: Arc<Heap>, apart: bool) -> Self {
         if heap.node() == LIBRARY_PAGE_OWNER {
             let page = heap.allocate_pages(1).map(|block| block.address);
             debug_assert_eq!(page, Some(library_page(&heap)), "the first one to be given out");
         }
-        Self { heap, freed_elsewhere: FreedElsewhere::default() }
+        Self { heap, freed_elsewhere: FreedElsewhere::default(), apart: apart.then(Apart::new) }
     }
 
     /// A thread's share of the heap, made with the first use.
@@ -141,6 +145,10 @@ impl Node {
             }
             let block = self.undisturbed(move || self.heap.allocate_block(size, align))?;
             return Some(self.place_block(block, size, Some(rule)));
+        }
+        if self.heap.apart.as_ref().is_some_and(|apart| apart.takes(caller.address, size)) {
+            let block = self.undisturbed(move || self.heap.allocate_block(size, align))?;
+            return Some(self.place_block(block, size, None));
         }
         if let Some(block) = self.at_hand(|cache| cache.allocate_at_hand(size, align)).flatten() {
             return Some(block);
@@ -329,7 +337,7 @@ mod tests {
     #[test]
     fn the_page_of_the_library_is_given_to_nobody_else() {
         let layout = Layout::new(1 << 40, 1 << 30, 2);
-        let heaps = [0, 1].map(|node| SharedHeap::new(Heap::new(layout, NodeId(node))));
+        let heaps = [0, 1].map(|node| SharedHeap::new(Heap::new(layout, NodeId(node)), false));
         let [first, second] = heaps.each_ref().map(|heap| library_page(heap));
         assert_eq!(first, second);
         assert!(heaps[0].is_block(first));
@@ -338,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_share_in_use_is_left_alone() {
-        let heap = SharedHeap::new(Heap::new(Layout::new(1 << 40, 1 << 30, 2), NodeId(0)));
+        let heap = SharedHeap::new(Heap::new(Layout::new(1 << 40, 1 << 30, 2), NodeId(0)), false);
         let share = RefCell::new(None);
         heap.with_share(&share, |_| {
             // As a signal handler would that interrupts the allocator.

@@ -24,6 +24,7 @@ mod fork;
 #[doc(hidden)]
 pub mod fuzzing;
 mod heap;
+mod heap_apart;
 mod held_locks;
 mod inject;
 mod interruptions;

@@ -25,7 +25,7 @@ use crate::{
 };
 use gondwana_coherence::sync::{LockTable, ManagerOf, Object, RestingTable};
 use gondwana_coherence::{Engine, Layout, Managers, Page, Region, StartOptions};
-use gondwana_control::{Boot, Control, Exchange, FabricBoot};
+use gondwana_control::{Boot, Consistency, Control, Exchange, FabricBoot};
 use gondwana_elf::{data_segments, loaded};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
 use gondwana_memory::heap::{Heap, Layout as HeapLayout};
@@ -206,7 +206,7 @@ impl Node {
             fabric,
             sync: SyncObjects::new(lock_table, resting, boot.nodes),
             announcements: Announcements::default(),
-            heap: SharedHeap::new(heap),
+            heap: SharedHeap::new(heap, boot.consistency == Consistency::Sc),
             threads: Threads::new(registry, boot.processors, me == NodeId(0)),
             waiting: Waiting::new(slots, processors(), usize::from(boot.nodes)),
             placement: PagePlacement::new(placer, &geometry),
