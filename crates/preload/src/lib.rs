@@ -4,6 +4,7 @@
 mod alloc;
 mod api;
 mod constructors;
+mod contexts;
 mod executable_allocator;
 mod exit;
 mod handler_stack;

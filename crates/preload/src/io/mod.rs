@@ -19,7 +19,9 @@ mod directories;
 mod exec;
 mod forks;
 mod formatted;
+mod fortified;
 mod memory_streams;
+mod old_names;
 mod paths;
 mod peers;
 mod program;
@@ -40,7 +42,7 @@ mod vectors;
 mod wide_streams;
 mod written;
 
-pub(crate) use buffers::{Buffer, Failing};
+pub(crate) use buffers::{Buffer, Failing, make_present};
 pub(crate) use transfer::pread;
 
 use buffers::with_present;
