@@ -3,9 +3,11 @@
 #include <signal.h>
 #include <ucontext.h>
 
-/* A context is in the first page of a job's memory, with its stack behind it. */
+/* A context has the first page of a job's memory for itself, with its stack in the last two. */
 struct coroutine {
-    ucontext_t own, *back;
+    ucontext_t own;
+    char page[PAGE - sizeof(ucontext_t)];
+    ucontext_t *back;
     int steps;
 };
 
@@ -36,8 +38,8 @@ static void begins(char *memory)
 {
     struct coroutine *coroutine = (struct coroutine *)memory;
     EXPECT(0, getcontext(&coroutine->own));
-    coroutine->own.uc_stack.ss_sp = memory + PAGE;
-    coroutine->own.uc_stack.ss_size = ROOM - PAGE;
+    coroutine->own.uc_stack.ss_sp = memory + 2 * PAGE;
+    coroutine->own.uc_stack.ss_size = ROOM - 2 * PAGE;
     sigaddset(&coroutine->own.uc_sigmask, SIGUSR1);
     makecontext(&coroutine->own, (void (*)(void))body, 2, (unsigned)(unsigned long)memory, (unsigned)((unsigned long)memory >> 32));
     enter(coroutine);
