@@ -150,7 +150,8 @@ pub struct StreamDone {
 }
 
 impl StreamDone {
-    /// In place of an error number: the call is about the program's memory, and the caller must release what its node wrote.
+    /// In place of an error number: the call is about the program's memory, or orders what threads do, and the caller must release what
+    /// its node wrote.
     pub const UNRELEASED: i32 = -1;
     /// The stream has been read to its end.
     pub const AT_END: u8 = 1;

@@ -32,6 +32,12 @@ impl Node {
         is_run_wide(thread) && node_of(thread).index() < self.nodes()
     }
 
+    /// The node that a thread was placed on, if it is one of the run.
+    #[must_use]
+    pub fn place_of_thread(&self, thread: u64) -> Option<usize> {
+        self.is_thread(thread).then(|| node_of(thread).index())
+    }
+
     /// The C library's name for a thread of this node.
     #[must_use]
     pub fn native_thread(&'static self, thread: u64) -> Option<u64> {
@@ -128,8 +134,14 @@ impl Node {
             let (function, argument) = (function as usize as u64, argument as u64);
             // Signals are for the program's own threads, but for those that tell of faults.
             let blocked = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
-            let thread =
-                ThreadSpec { id, function, argument, stack: REMOTE_CALL_STACK, detached: false, blocked };
+            let thread = ThreadSpec {
+                id,
+                function,
+                argument,
+                stack: REMOTE_CALL_STACK,
+                blocked,
+                ..ThreadSpec::default()
+            };
             self.release_to(to);
             self.ask_publishing(to, move |ticket| Wire::Start { ticket, thread })?;
             self.join_thread(id, JoinWait::Forever).map(to_usize)

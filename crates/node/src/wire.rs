@@ -416,7 +416,7 @@ pub enum StandardStream {
 }
 
 /// A thread to be started.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct ThreadSpec {
     /// The thread's number in the whole run.
     pub id: u64,
@@ -430,7 +430,14 @@ pub struct ThreadSpec {
     pub detached: bool,
     /// Signals that it starts with blocked, bit 0 being signal 1: those of the thread that creates it.
     pub blocked: u64,
+    /// The nice value of the thread that creates it, if the program has changed that.
+    pub nice: Option<i32>,
+    /// The processors on which the thread that creates it may run, a bit for each, if the program has changed them.
+    pub processors: Option<[u64; PROCESSORS]>,
 }
+
+/// Words of a set of processors, as large as the C library's.
+const PROCESSORS: usize = 16;
 
 /// Names under which messages that are not the coherence protocol's are counted; the index is the number that [`Wire::kind`]
 /// gives. Several types share a name: "heap" also counts the questions about homes and the requests for replicas, "process"

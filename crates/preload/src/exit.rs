@@ -1,7 +1,7 @@
 //! The end of the program.
 
 use crate::io::buffered::may_hold_output;
-use crate::io::{delegations, stream_locks};
+use crate::io::{channels, delegations, stream_locks};
 use crate::private_stack::uninterrupted;
 use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{FILE, c_int, c_void};
@@ -26,7 +26,10 @@ pub(crate) fn flush_output() {
     let stream = STANDARD_OUTPUT.load(Ordering::Relaxed);
     // SAFETY: the stream exists as long as the process; the lock keeps others away from it.
     unsafe {
-        if may_hold_output(stream) && crate::real!(ftrylockfile: fn(*mut FILE) -> c_int)(stream) == 0 {
+        if !channels::writes_out()
+            && may_hold_output(stream)
+            && crate::real!(ftrylockfile: fn(*mut FILE) -> c_int)(stream) == 0
+        {
             crate::real!(fflush_unlocked: fn(*mut FILE) -> c_int)(stream);
             crate::real!(funlockfile: fn(*mut FILE))(stream);
         }
@@ -105,6 +108,7 @@ pub(crate) fn after_all_handlers() {
     {
         delegations::recall_all();
         flush_all_streams();
+        channels::end();
         node.close_run();
     }
 }

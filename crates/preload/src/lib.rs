@@ -1,6 +1,7 @@
 //! The library that makes a process a node: preloaded into an unmodified program, it interposes the functions by
 //! which programs allocate and share memory, synchronise, start threads and end.
 
+mod accesses;
 mod alloc;
 mod api;
 mod constructors;

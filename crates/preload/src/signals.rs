@@ -3,7 +3,7 @@
 use crate::numbers::many;
 use crate::private_stack::uninterrupted;
 use crate::pthread::cancel::at_point_if;
-use crate::{handler_stack, locked, main_thread, private_stack, redirect, thread_memory};
+use crate::{accesses, handler_stack, locked, main_thread, private_stack, redirect, thread_memory};
 use gondwana_locks::lock;
 use gondwana_node::{Node, ProcessChange, Thread};
 use gondwana_page::to_usize;
@@ -104,6 +104,10 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
 
 /// Handles a fault of the program itself as natively.
 unsafe fn deliver(mut signal: c_int, info: *mut siginfo_t, context: *mut c_void, address: usize, at: usize) {
+    // SAFETY: the kernel passed a valid context.
+    if matches!(signal, libc::SIGSEGV | libc::SIGBUS) && accesses::skip(unsafe { &mut *context.cast() }) {
+        return;
+    }
     if signal == libc::SIGSEGV && crate::map::is_beyond_file(address) {
         signal = libc::SIGBUS;
         // SAFETY: the kernel passed a valid description, which is ours to change.

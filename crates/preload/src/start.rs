@@ -1,6 +1,6 @@
 //! How a process becomes a node: before the program's own start-up code runs.
 
-use crate::io::{descriptors, stream_memory, streams_elsewhere, streams_for_others};
+use crate::io::{descriptors, stream_memory, stream_order, streams_elsewhere, streams_for_others};
 use crate::numbers::many;
 use crate::stack::on_stack;
 use crate::{
@@ -102,6 +102,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
     };
     if nodes > 1 {
         descriptors::reserve(boot.nodes, boot.node);
+        stream_order::begin();
         stream_memory::begin(me, nodes);
     }
     let control = boot.control_fd;
@@ -196,6 +197,7 @@ fn start_main(node: &'static Node, mut start: Start) {
         report::fatal("the span has no room for main's stack; give a larger --span");
     };
     let top = stack.end;
+    pthread::attributes::begin(node.main_thread(), stack.clone());
     Thread::begin(node, node.main_thread(), stack, start.main as usize);
     pthread::cancel::begin(node.main_thread());
     node.begin_monitoring();

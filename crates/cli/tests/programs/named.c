@@ -1,5 +1,5 @@
 /* Threads of all nodes and a child process take turns by named semaphores, and read what the one before has written; a child posts one
- * in a mapped file. With an argument, main is alone. */
+ * in a mapped file. A thread makes one that main opens, and takes its name away. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -69,33 +69,72 @@ static int posted(void)
     return status || sem_destroy(placed) || munmap(placed, sizeof *placed);
 }
 
+static char made[40];
+
+static void *makes(void *unused)
+{
+    sem_t *semaphore = sem_open(made, O_CREAT | O_EXCL, 0600, 3);
+    if (semaphore == SEM_FAILED || sem_open(made, O_CREAT | O_EXCL, 0600, 3) != SEM_FAILED)
+        exit(1);
+    return semaphore;
+}
+
+static void *unlinks(void *unused)
+{
+    return sem_unlink(made) ? made : unused;
+}
+
+/* What another thread does. */
+static void *elsewhere(void *(*work)(void *))
+{
+    void *result = NULL;
+    pthread_t thread;
+    pthread_create(&thread, NULL, work, NULL);
+    pthread_join(thread, &result);
+    return result;
+}
+
+static void made_elsewhere(void)
+{
+    int value = -1;
+    snprintf(made, sizeof made, "/named-%d-made", (int)getpid());
+    sem_t *first = elsewhere(makes), *again = sem_open(made, 0);
+    sem_wait(again);
+    sem_getvalue(first, &value);
+    printf("%d %d ", sem_trywait(first), value);
+    printf("%d ", elsewhere(unlinks) == NULL);
+    printf("%d ", sem_open(made, 0) == SEM_FAILED);
+    sem_t *new = sem_open(made, O_CREAT, 0600, 9);
+    sem_getvalue(first, &value);
+    printf("%d ", value);
+    sem_getvalue(new, &value);
+    printf("%d %d\n", value, sem_unlink(made) || sem_close(first) || sem_close(again) || sem_close(new));
+}
+
 static void *answered(void *unused)
 {
     printf("%d %d\n", answers(names[0], names[1]), unused == NULL && posted());
     return unused;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    (void)argv;
     for (int i = 0; i < THREADS; i++) {
         snprintf(names[i], sizeof names[i], "/named-%d-%d", (int)getpid(), i);
-        turns[i] = sem_open(names[i], O_CREAT | O_EXCL, 0600, argc == 1 && i == 0);
+        turns[i] = sem_open(names[i], O_CREAT | O_EXCL, 0600, i == 0);
         if (turns[i] == SEM_FAILED)
             return perror("sem_open"), 1;
     }
     printf("%d %d\n", sem_open(names[0], 0) == turns[0], sem_open("/named-absent", 0) == SEM_FAILED);
-    if (argc == 1) {
-        pthread_t threads[THREADS];
-        for (long i = 0; i < THREADS; i++)
-            pthread_create(&threads[i], NULL, work, (void *)i);
-        for (int i = 0; i < THREADS; i++)
-            pthread_join(threads[i], NULL);
-        sem_wait(turns[0]);
-        pthread_create(&threads[0], NULL, answered, NULL);
-        pthread_join(threads[0], NULL);
-    }
-    answered(argc == 1 ? NULL : names);
+    pthread_t threads[THREADS];
+    for (long i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, work, (void *)i);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    sem_wait(turns[0]);
+    elsewhere(answered);
+    answered(NULL);
+    made_elsewhere();
     int value = -1;
     sem_post(turns[2]);
     sem_getvalue(turns[2], &value);

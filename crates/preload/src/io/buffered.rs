@@ -15,6 +15,7 @@ const WRITE_BASE: usize = 32;
 const WRITE_PTR: usize = 40;
 const WRITE_END: usize = 48;
 const BUFFER: usize = 56;
+const DESCRIPTOR: usize = 112;
 /// The lock: its state, the owner's recursion count, and the owner.
 const LOCK: usize = 136;
 const OWNER: usize = 8;
@@ -50,6 +51,15 @@ pub(crate) fn mark(stream: *mut FILE, marks: u8) {
     // SAFETY: the flags are the first member of a stream; such memory is there for all streams of other nodes, and standard
     // input is a stream of the C library's.
     unsafe { flags.write_volatile(flags.read_volatile() & !(EOF_SEEN | ERR_SEEN) | marked) };
+}
+
+/// The number of its descriptor; negative for none.
+///
+/// # Safety
+/// As for [`member`].
+pub(super) unsafe fn descriptor(stream: *const FILE) -> c_int {
+    // SAFETY: as promised.
+    unsafe { stream.cast::<u8>().add(DESCRIPTOR).cast::<c_int>().read_volatile() }
 }
 
 /// False only if the stream has no buffered output. Called at each unlock, so it reads the members instead of calling

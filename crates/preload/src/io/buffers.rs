@@ -1,5 +1,6 @@
 //! Memory that the kernel uses during a call, which must be present.
 
+use crate::accesses;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::Node;
 use std::ffi::c_char;
@@ -44,13 +45,8 @@ impl Buffer {
     /// A string that the call reads.
     pub(crate) fn string(start: *const c_char) -> Self {
         let shared = Node::current().is_some_and(|node| node.is_shared(start as usize));
-        let length = if shared {
-            // SAFETY: the caller of the wrapped function promises a string; reading it makes it present.
-            1 + unsafe { libc::strlen(start) }
-        } else {
-            0
-        };
-        Self::read(start, length)
+        // Reading it makes it present.
+        Self::read(start, if shared { accesses::string(start.cast()) } else { 0 })
     }
 
     /// Makes the range present. True if any part of it is shared.
@@ -64,16 +60,13 @@ impl Buffer {
             if !node.is_shared(at) {
                 break;
             }
-            // SAFETY: a shared address of a buffer that the program gave to a system call. Neither access changes
-            // anything, and both fault exactly as the program's own would. The write is spelt out because a
-            // compiler may turn an atomic "or 0" into a read.
-            unsafe {
-                match self.usage {
-                    Use::Read => {
-                        std::ptr::read_volatile(at as *const u8);
-                    }
-                    Use::Write => std::arch::asm!("lock or byte ptr [{}], 0", in(reg) at, options(nostack)),
-                }
+            // Neither access changes anything, and both fault exactly as the program's own would.
+            let is_there = match self.usage {
+                Use::Read => accesses::is_readable(at as *const u8),
+                Use::Write => accesses::is_writable(at as *mut u8),
+            };
+            if !is_there {
+                break;
             }
             let next = (at / PAGE_SIZE + 1) * PAGE_SIZE;
             if next > last {

@@ -1,6 +1,7 @@
 //! System calls with plain buffers: sockets, time, signals, processes.
 
 use super::Buffer;
+use crate::accesses;
 use crate::numbers::many;
 use gondwana_memory::PAGE_SIZE;
 use libc::{
@@ -10,8 +11,8 @@ use libc::{
 
 /// Length of the address buffer that a call may fill, or 0.
 fn length_at(length: *const socklen_t) -> usize {
-    // SAFETY: the caller of the wrapped function passes null or a valid pointer.
-    if length.is_null() { 0 } else { unsafe { *length as usize } }
+    // SAFETY: the caller of the wrapped function passes null or a pointer to a length.
+    unsafe { accesses::load(length) }.unwrap_or(0) as usize
 }
 
 /// Bytes of the sets that `capget` fills in.

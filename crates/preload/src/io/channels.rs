@@ -5,9 +5,11 @@
 //! takes out of one.
 
 use super::Failing;
-use super::descriptors::is_channel;
+use super::descriptors::{is_channel, is_channel_of_stream};
 use gondwana_node::{Node, Thread};
 use libc::c_int;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// This node, if threads of several nodes do anything and the calling one is the program's.
 fn with_company() -> Option<&'static Node> {
@@ -48,6 +50,58 @@ pub(crate) fn taking<R: Failing>(descriptor: c_int, call: impl FnOnce() -> R) ->
     if !result.failed()
         && let Some(node) = with_company()
         && is_channel(descriptor)
+    {
+        see(node);
+    }
+    result
+}
+
+thread_local! {
+    /// The calling thread is about to write out the buffer of a stream.
+    static WRITES_OUT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// This node, if threads of several nodes do anything. The calling thread may be one that makes a call for a thread of another node: what
+/// it reads or writes is also what threads of this node will find in the buffer, or have put there.
+fn with_company_of_streams() -> Option<&'static Node> {
+    let goes_on = || !IS_OVER.load(Ordering::Relaxed);
+    Node::current().filter(|node| node.has_company() && !Thread::inside_runtime() && goes_on())
+}
+
+/// The program has ended, and nobody answers any more.
+static IS_OVER: AtomicBool = AtomicBool::new(false);
+
+/// The program has ended: the C library closes the streams on its own.
+pub(crate) fn end() {
+    IS_OVER.store(true, Ordering::Relaxed);
+}
+
+/// True if the calling thread is inside a call that writes out a stream, whose buffer may be that of any stream.
+pub(crate) fn writes_out() -> bool {
+    WRITES_OUT.get()
+}
+
+/// [`giving`] for what a stream of this node does to its descriptor.
+#[inline]
+pub(super) fn giving_stream<R>(descriptor: c_int, call: impl FnOnce() -> R) -> R {
+    if let Some(node) = with_company_of_streams()
+        && is_channel_of_stream(descriptor)
+    {
+        // A release writes out standard output, which may be this stream.
+        let before = WRITES_OUT.replace(true);
+        publish(node);
+        WRITES_OUT.set(before);
+    }
+    call()
+}
+
+/// [`taking`] for what a stream of this node does to its descriptor.
+#[inline]
+pub(super) fn taking_stream<R: Failing>(descriptor: c_int, call: impl FnOnce() -> R) -> R {
+    let result = call();
+    if !result.failed()
+        && let Some(node) = with_company_of_streams()
+        && is_channel_of_stream(descriptor)
     {
         see(node);
     }

@@ -16,8 +16,8 @@ struct Record {
     here: Here,
     /// Held for some instructions by whoever uses `here`.
     busy: AtomicBool,
-    /// The stream is about the program's memory or functions.
-    has_no_file: AtomicBool,
+    /// The stream is about the program's memory or functions, or orders what threads do.
+    must_release: AtomicBool,
     /// The thread that has locked the stream; 0 for none of this node.
     holder: AtomicU64,
     /// How often it has.
@@ -228,15 +228,15 @@ pub(super) fn unlocked(stream: *mut FILE, thread: u64) {
 
 /// The stream is about to be closed.
 pub(super) fn forget(stream: *mut FILE) {
-    has_no_file(stream).store(false, Ordering::Relaxed);
+    must_release(stream).store(false, Ordering::Relaxed);
     // SAFETY: as in `Busy::at_once`.
     let record = unsafe { &*record_of(stream) };
     record.holder.store(0, Ordering::Relaxed);
     record.times.store(0, Ordering::Relaxed);
 }
 
-/// Whether a call on the stream is about the program's memory or functions, as far as this node knows.
-pub(super) fn has_no_file<'a>(stream: *mut FILE) -> &'a AtomicBool {
+/// Whether this node must release what it has written before a call on the stream, as far as it knows.
+pub(super) fn must_release<'a>(stream: *mut FILE) -> &'a AtomicBool {
     // SAFETY: as in `Busy::at_once`; the memory stays.
-    unsafe { &(*record_of(stream)).has_no_file }
+    unsafe { &(*record_of(stream)).must_release }
 }

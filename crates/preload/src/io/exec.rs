@@ -1,6 +1,6 @@
 //! Replaces the program by another one, with arguments from shared memory, and the limits that this program was started with.
 
-use super::descriptors::{for_exec, is_here};
+use super::descriptors::{Reopened, for_exec, is_here};
 use super::{Buffer, with_buffers};
 use gondwana_node::Node;
 use libc::{c_char, c_int};
@@ -61,6 +61,7 @@ unsafe fn name_of(path: *const c_char) -> String {
 /// Replaces the process, which may be a node, by a program of this name; returns an error if that fails.
 fn replace_by(name: &str, replace: impl FnOnce() -> c_int) -> c_int {
     let Some(node) = Node::current() else { return replace() };
+    let _reopened = Reopened::all();
     let (failed, error) = node.replace(name, || (replace(), crate::errno::get()));
     crate::errno::set(error);
     failed

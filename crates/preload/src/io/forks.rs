@@ -1,5 +1,6 @@
 //! Child processes that go on with the program's code.
 
+use super::descriptors::Reopened;
 use super::{delegations, descriptors};
 use crate::private_stack::on_private_stack;
 use crate::process::identity;
@@ -20,15 +21,14 @@ pub(super) unsafe extern "C" fn fork() -> pid_t {
     if let Some(node) = Node::current() {
         let parent = identity::process();
         delegations::recall_all();
-        if node.has_company() && node.is_on_one_computer() {
-            descriptors::borrow_all();
-        }
+        let reopened = Reopened::all();
         let mut semaphores = node.all_semaphores();
         semaphores.retain(|semaphore| node.is_shared(to_usize(semaphore.object.0)));
         // SAFETY: forwards the call.
         let forked =
             node.fork(thread_memory::of_caller(node), || unsafe { crate::real!(fork: fn() -> pid_t)() });
         if forked == Ok(0) {
+            reopened.keep();
             descriptors::restore();
             crate::random::restore();
             semaphore::inherit(&semaphores);

@@ -32,6 +32,7 @@ mod spawn;
 pub(crate) mod stream_locks;
 mod stream_marks;
 pub(crate) mod stream_memory;
+pub(crate) mod stream_order;
 mod streams;
 pub(crate) mod streams_elsewhere;
 pub(crate) mod streams_for_others;

@@ -5,6 +5,7 @@ use super::channels::taking;
 use super::descriptors::{MOST_THERE, Place, place};
 use super::transfer::received;
 use super::written::written;
+use crate::accesses;
 use crate::pthread::cancel::at_point_if;
 use gondwana_sys::Argument;
 use libc::{c_int, c_void, size_t, sockaddr, sockaddr_storage, socklen_t, ssize_t};
@@ -42,7 +43,10 @@ unsafe fn with_peer<R: super::Failing>(
         return call(null_mut(), null_mut());
     }
     // SAFETY: the caller's promise.
-    let most = unsafe { size.read() };
+    let Some(most) = (unsafe { accesses::load(size) }) else {
+        crate::errno::set(libc::EFAULT);
+        return R::FAILED;
+    };
     let (result, peer) = written(&PEER, |place| {
         // SAFETY: the place is this thread's own.
         unsafe {
@@ -52,10 +56,14 @@ unsafe fn with_peer<R: super::Failing>(
     });
     if !result.failed() {
         // SAFETY: the caller's promise; no more than there is room for is copied.
-        unsafe {
-            let from = (&raw const peer.address).cast::<u8>();
-            std::ptr::copy_nonoverlapping(from, address.cast(), peer.size.min(most).min(MOST) as usize);
-            size.write(peer.size);
+        let is_written = unsafe {
+            let (from, length) =
+                ((&raw const peer.address).cast::<u8>(), peer.size.min(most).min(MOST) as usize);
+            accesses::copy(from, address.cast(), length) == length && accesses::store(&peer.size, size)
+        };
+        if !is_written {
+            crate::errno::set(libc::EFAULT);
+            return R::FAILED;
         }
     }
     result
@@ -67,7 +75,7 @@ unsafe fn with_peer<R: super::Failing>(
 /// As for [`with_peer`].
 unsafe fn of_peer(address: *mut sockaddr, size: *mut socklen_t) -> [Buffer; 2] {
     // SAFETY: the caller's promise.
-    let most = if address.is_null() { 0 } else { unsafe { size.read() } };
+    let most = if address.is_null() { 0 } else { unsafe { accesses::load(size) }.unwrap_or(0) };
     let size = if address.is_null() { null_mut() } else { size };
     [Buffer::write(address, most as usize), Buffer::result(size)]
 }

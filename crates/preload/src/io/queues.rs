@@ -3,9 +3,11 @@
 use super::channels::locking;
 use super::descriptors::{Place, place};
 use super::{Buffer, with_buffers};
+use gondwana_page::to_usize;
 use gondwana_sys::Argument;
 use libc::{
-    c_char, c_int, c_long, c_uint, c_void, mode_t, mq_attr, mqd_t, sembuf, size_t, ssize_t, timespec,
+    c_char, c_int, c_long, c_uint, c_ulong, c_void, mode_t, mq_attr, mqd_t, msqid_ds, sembuf, semid_ds,
+    size_t, ssize_t, timespec,
 };
 
 /// The type of a message, which precedes it.
@@ -35,6 +37,46 @@ crate::guarded! {
     fn semtimedop[; locking set](set: c_int, operations: *mut sembuf, count: size_t, longest: *const timespec) -> c_int {
         Buffer::read(operations, count * size_of::<sembuf>()), Buffer::value(longest)
     }
+}
+
+crate::guarded! {
+    fn msgctl[; locking queue](queue: c_int, command: c_int, description: *mut msqid_ds) -> c_int {
+        match command {
+            libc::IPC_SET => Buffer::value(description),
+            libc::IPC_STAT | libc::MSG_STAT | MSG_STAT_ANY => Buffer::result(description),
+            IPC_INFO | libc::MSG_INFO => Buffer::result(description.cast::<[c_int; 8]>()),
+            _ => NOTHING,
+        }
+    }
+    fn semctl[; locking set](set: c_int, number: c_int, command: c_int, argument: c_ulong) -> c_int {
+        match command {
+            libc::IPC_SET => Buffer::value(argument as *const semid_ds),
+            libc::IPC_STAT | libc::SEM_STAT | libc::SEM_STAT_ANY => Buffer::result(argument as *mut semid_ds),
+            IPC_INFO | libc::SEM_INFO => Buffer::result(argument as *mut [c_int; 10]),
+            libc::SETALL => Buffer::read(argument as *const u16, values_of(set)),
+            libc::GETALL => Buffer::write(argument as *mut u16, values_of(set)),
+            _ => NOTHING,
+        }
+    }
+}
+
+/// Commands that the kernel knows beside those of the standard.
+const IPC_INFO: c_int = 3;
+const MSG_STAT_ANY: c_int = 13;
+
+/// A command without memory.
+const NOTHING: Buffer = Buffer { start: 0, length: 0, usage: super::buffers::Use::Read };
+
+/// Bytes of the values of a set of semaphores; 0 for one that the caller may not see.
+fn values_of(set: c_int) -> usize {
+    // SAFETY: zero is a valid value.
+    let mut description: Box<semid_ds> = Box::new(unsafe { std::mem::zeroed() });
+    let before = crate::errno::get();
+    // SAFETY: a private place for the result.
+    let failed =
+        unsafe { gondwana_sys::syscall!(libc::SYS_semctl, set, 0, libc::IPC_STAT, &raw mut *description) };
+    crate::errno::set(before);
+    if failed == 0 { to_usize(description.sem_nsems) * size_of::<u16>() } else { 0 }
 }
 
 /// Receives a message into private memory, and then into the program's: the kernel has taken the message when it writes. `receive` gets

@@ -1,6 +1,6 @@
 //! Starts other programs, with arguments from shared memory, and the limits that this program was started with.
 
-use super::descriptors::{believed, for_child};
+use super::descriptors::{Place, Reopened, believed, can_open_again, for_child, is_here, place};
 use super::exec::Strings;
 use crate::private_stack::on_private_stack;
 use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t};
@@ -88,6 +88,7 @@ unsafe fn spawn(
     let [arguments, environment] = lists.map(|list| unsafe { Strung::copy(list) });
     let mut number = Box::new(0);
     let mut error = 0;
+    let reopened = Reopened::all();
     for_child(|| {
         on_private_stack(&mut || {
             // SAFETY: copies of valid arguments, which live until the function returns.
@@ -103,6 +104,7 @@ unsafe fn spawn(
             };
         });
     });
+    drop(reopened);
     if error == 0 && !child.is_null() {
         // SAFETY: the caller passes null or a place for the number.
         unsafe { *child = *number };
@@ -165,6 +167,29 @@ pub(super) unsafe extern "C" fn posix_spawnp(
 }
 
 /// # Safety
+/// As the C library's `posix_spawn_file_actions_adddup2`.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn posix_spawn_file_actions_adddup2(
+    actions: *mut posix_spawn_file_actions_t,
+    fd: c_int,
+    new: c_int,
+) -> c_int {
+    const NAME: &str = "posix_spawn_file_actions_adddup2";
+    if let Place::There(there) = place(&[fd], NAME)
+        && !can_open_again(there, fd)
+        && !is_here(fd, NAME)
+    {
+        return libc::EBADF;
+    }
+    // SAFETY: forwards the caller's arguments.
+    unsafe {
+        crate::real!(posix_spawn_file_actions_adddup2: fn(*mut posix_spawn_file_actions_t, c_int, c_int) -> c_int)(
+            actions, fd, new,
+        )
+    }
+}
+
+/// # Safety
 /// As the C library's `system`.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn system(command: *const c_char) -> c_int {
@@ -179,6 +204,7 @@ pub(super) unsafe extern "C" fn system(command: *const c_char) -> c_int {
     let limit = believed().map_or(vec![], |limit| format!("ulimit -S -n {limit}; ").into_bytes());
     let private = CString::new([&limit, text.to_bytes()].concat()).expect("two texts without NUL");
     // The child runs in this process's memory until the shell begins.
+    let _reopened = Reopened::all();
     let mut status = 0;
     on_private_stack(&mut || status = real(private.as_ptr()));
     status

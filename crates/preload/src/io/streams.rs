@@ -2,7 +2,7 @@
 //! program's memory. They pass through a private buffer here instead.
 
 use super::delegations::{self, whole};
-use super::descriptors::{Place, for_child, place, recall};
+use super::descriptors::{Place, Reopened, for_child, forget_kind, place, recall};
 use super::stream_marks::unmark_elsewhere;
 use super::streams_elsewhere::{Elsewhere, elsewhere};
 use super::{BOUNCE, Buffer, is_shared, memory_streams, with_buffers};
@@ -279,7 +279,9 @@ pub(super) unsafe extern "C" fn popen(command: *const c_char, mode: *const c_cha
             )
         };
     };
+    let reopened = Reopened::all();
     with_purpose(Purpose::Stream, || for_child(|| on_private_stack(&mut start)));
+    drop(reopened);
     super::descriptors::notice();
     stream
 }
@@ -363,6 +365,7 @@ macro_rules! reopening {
                     crate::real!($name: fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE)(path, mode, stream)
                 }
             });
+            forget_kind(descriptor);
             recall(descriptor);
             reopened
         }

@@ -59,15 +59,15 @@ impl Elsewhere {
             .record
             .filter(|_| !action.leaves_delegation())
             .and_then(|stream| delegated::give_up(stream, thread));
-        let has_no_file = self.record.map(delegated::has_no_file);
+        let must_release = self.record.map(delegated::must_release);
         let is_released =
-            action.is_about_memory() || has_no_file.is_some_and(|has_none| has_none.load(Ordering::Relaxed));
+            action.is_about_memory() || must_release.is_some_and(|must| must.load(Ordering::Relaxed));
         let node = self.node.id().0;
         let call = StreamCall { stream: self.name, action, node, thread, returned, is_released };
         let mut done = self.call(call, bytes.clone());
         if done.error == StreamDone::UNRELEASED {
-            if let Some(has_none) = has_no_file {
-                has_none.store(true, Ordering::Relaxed);
+            if let Some(must) = must_release {
+                must.store(true, Ordering::Relaxed);
             }
             done = self.call(StreamCall { is_released: true, ..call }, bytes);
         }

@@ -1,6 +1,7 @@
 //! Calls of threads of other nodes on streams of this node: the counterpart of `streams_elsewhere`.
 
 use super::delegations::{self, Locked};
+use super::descriptors::is_channel_of_stream;
 use super::stream_locks::{self, as_holder, is_held_by};
 use super::stream_marks::{note_marks, stream_of};
 use super::streams_elsewhere::{
@@ -59,7 +60,7 @@ unsafe fn suffices(call: &StreamCall, stream: *mut FILE, bytes: &[u8]) -> bool {
     unsafe {
         match call.action {
             StreamAction::Lock | StreamAction::TryLock | StreamAction::Unlock => true,
-            _ if has_no_file(stream) => false,
+            _ if has_no_file(stream) || orders(stream) && !call.is_released => false,
             StreamAction::Get(_) => !buffered::read(stream).is_empty() || delegations::reads_file(stream),
             StreamAction::Read(most) => buffered::read(stream).len() >= most as usize,
             StreamAction::Line(most, end) => {
@@ -81,6 +82,12 @@ unsafe fn has_no_file(stream: *mut FILE) -> bool {
     has_none
 }
 
+/// Streams of pipes, sockets and the like order what threads do.
+unsafe fn orders(stream: *mut FILE) -> bool {
+    // SAFETY: the caller says that the stream is open.
+    is_channel_of_stream(unsafe { buffered::descriptor(stream) })
+}
+
 /// For another node: makes a call on a stream or directory of this one.
 pub(crate) fn call_here(call: &StreamCall, bytes: &[u8]) -> StreamDone {
     let stream = stream_of(call.stream);
@@ -92,10 +99,12 @@ pub(crate) fn call_here(call: &StreamCall, bytes: &[u8]) -> StreamDone {
     }
     let uses_no_memory = call.action.leaves_delegation();
     // SAFETY: the program says that the stream is open.
-    if !call.is_released && !uses_no_memory && unsafe { has_no_file(stream) } {
+    let (has_no_file, orders) = unsafe { (has_no_file(stream), orders(stream)) };
+    if !call.is_released && !uses_no_memory && (has_no_file || orders) {
         return StreamDone { result: -1, error: StreamDone::UNRELEASED, ..StreamDone::default() };
     }
-    let node = Node::current().filter(|_| call.is_released);
+    let is_about_memory = has_no_file || call.action.is_about_memory();
+    let node = Node::current().filter(|_| call.is_released && is_about_memory);
     node.inspect(|node| node.acquire(None));
     let done = as_holder(stream, call.thread, || make(call, stream, bytes));
     node.inspect(|node| node.release_and_wait());

@@ -5,6 +5,7 @@
 
 use super::descriptors::{MOST_THERE, Place, There, is_file, place};
 use super::{Buffer, is_shared};
+use crate::accesses;
 use crate::numbers::many;
 use crate::pthread::cancel::{at_point_if, is_point};
 use gondwana_sys::Argument;
@@ -20,16 +21,21 @@ struct Memory(Vec<(*mut u8, usize)>);
 impl Memory {
     /// # Safety
     /// The range is memory of the program.
-    unsafe fn of(start: *const c_void, length: usize) -> Self {
-        Self(vec![(start as *mut u8, length)])
+    unsafe fn of(start: *const c_void, length: usize) -> Option<Self> {
+        Some(Self(vec![(start as *mut u8, length)]))
     }
 
+    /// `None` if the vector is nowhere.
+    ///
     /// # Safety
-    /// `vector` has `count` elements.
-    unsafe fn of_vector(vector: *const iovec, count: c_int) -> Self {
+    /// `vector` has `count` elements, if it is there.
+    unsafe fn of_vector(vector: *const iovec, count: c_int) -> Option<Self> {
         // SAFETY: as promised.
-        let pieces = (0..many(count)).map(|index| unsafe { &*vector.add(index) });
-        Self(pieces.map(|piece| (piece.iov_base.cast(), piece.iov_len)).collect())
+        let pieces = (0..many(count)).map(|index| unsafe { accesses::load(vector.wrapping_add(index)) });
+        pieces
+            .map(|piece| piece.map(|piece| (piece.iov_base.cast(), piece.iov_len)))
+            .collect::<Option<_>>()
+            .map(Self)
     }
 
     fn is_shared(&self) -> bool {
@@ -41,17 +47,32 @@ impl Memory {
     }
 
     /// Calls `copy(place, offset in the buffer, length)` for the parts of the memory that `length` bytes from
-    /// `offset` on lie in.
-    fn for_range(&self, offset: usize, length: usize, mut copy: impl FnMut(*mut u8, usize, usize)) {
-        let mut before = 0;
+    /// `offset` on lie in, up to one of which it copies less. Gives how many bytes were copied.
+    fn for_range(
+        &self,
+        offset: usize,
+        length: usize,
+        mut copy: impl FnMut(*mut u8, usize, usize) -> usize,
+    ) -> usize {
+        let (mut before, mut done) = (0, 0);
         for &(start, size) in &self.0 {
             let from = offset.max(before);
             let to = (offset + length).min(before + size);
             if from < to {
-                copy(start.wrapping_add(from - before), from - offset, to - from);
+                let copied = copy(start.wrapping_add(from - before), from - offset, to - from);
+                done += copied;
+                if copied < to - from {
+                    break;
+                }
             }
             before += size;
         }
+        done
+    }
+
+    /// True if the first byte can be read, or there is none.
+    fn begins(&self) -> bool {
+        self.0.iter().find(|(_, length)| *length > 0).is_none_or(|&(start, _)| accesses::is_readable(start))
     }
 }
 
@@ -81,15 +102,30 @@ fn transfer(
     mut call: impl FnMut(*mut c_void, usize, usize) -> ssize_t,
 ) -> ssize_t {
     let (total, most) = (memory.length(), mover.most());
+    let fault = |done: usize| {
+        if done > 0 {
+            return done.cast_signed();
+        }
+        crate::errno::set(libc::EFAULT);
+        -1
+    };
+    // Before anything is taken out of the descriptor.
+    if into_memory && !memory.begins() {
+        return fault(0);
+    }
     let mut buffer = vec![0u8; total.min(most)];
     let mut done = 0;
     loop {
-        let piece = (total - done).min(most);
+        let wanted = (total - done).min(most);
+        let mut piece = wanted;
         if !into_memory {
-            memory.for_range(done, piece, |place, at, length| {
+            piece = memory.for_range(done, wanted, |place, at, length| {
                 // SAFETY: the program's memory, as it passed it, and a part of the buffer.
-                unsafe { std::ptr::copy_nonoverlapping(place, buffer.as_mut_ptr().add(at), length) };
+                unsafe { accesses::copy(place, buffer.as_mut_ptr().add(at), length) }
             });
+            if piece == 0 && wanted > 0 {
+                return fault(done);
+            }
         }
         let moved = call(buffer.as_mut_ptr().cast(), piece, done);
         if moved <= 0 {
@@ -97,10 +133,13 @@ fn transfer(
         }
         let moved = moved.cast_unsigned();
         if into_memory {
-            memory.for_range(done, moved, |place, at, length| {
+            let copied = memory.for_range(done, moved, |place, at, length| {
                 // SAFETY: as above.
-                unsafe { std::ptr::copy_nonoverlapping(buffer.as_ptr().add(at), place, length) };
+                unsafe { accesses::copy(buffer.as_ptr().add(at), place, length) }
             });
+            if copied < moved {
+                return fault(done + copied);
+            }
         }
         done += moved;
         let goes_on = match mover {
@@ -108,7 +147,7 @@ fn transfer(
             // The node may have moved what it could without waiting.
             Mover::There(there) => !into_memory || is_file_there(there, fd),
         };
-        if done == total || !goes_on {
+        if done == total || piece < wanted || !goes_on {
             return done.cast_signed();
         }
     }
@@ -133,8 +172,7 @@ pub(super) unsafe fn received(
         recvfrom: fn(c_int, *mut c_void, size_t, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t
     );
     // SAFETY: as promised.
-    let whole = unsafe { Memory::of(memory, count) };
-    if whole.is_shared() {
+    if let Some(whole) = unsafe { Memory::of(memory, count) }.filter(Memory::is_shared) {
         // SAFETY: the buffer is private and as long as told.
         transfer(fd, &whole, true, Mover::Here, |buffer, length, _| unsafe {
             real(fd, buffer, length, flags, address, size)
@@ -174,8 +212,11 @@ macro_rules! transferring {
                     Place::There(there) => Mover::There(there),
                     Place::Nowhere => return -1,
                 };
-                // SAFETY: the caller passes valid memory.
-                let memory = unsafe { $memory };
+                // SAFETY: the caller passes memory.
+                let Some(memory) = (unsafe { $memory }) else {
+                    crate::errno::set(libc::EFAULT);
+                    return -1;
+                };
                 if matches!($mover, Mover::Here) && !memory.is_shared() {
                     // SAFETY: forwards the caller's arguments.
                     return unsafe { crate::real!($name: fn(c_int $(, $type)*) -> ssize_t)($fd $(, $argument)*) };

@@ -3,18 +3,16 @@
 use super::channels::{giving, taking};
 use super::descriptors::{Place, place};
 use super::{Buffer, with_buffers};
+use crate::accesses;
 use gondwana_sys::Argument;
 use libc::{c_int, c_uint, iovec, mmsghdr, msghdr, ssize_t, timespec};
 
 /// Adds the buffers of a vector, and the vector itself.
 fn add(buffers: &mut Vec<Buffer>, vector: *const iovec, count: usize, filled: bool) {
     buffers.push(Buffer::read(vector, count * size_of::<iovec>()));
-    if vector.is_null() {
-        return;
-    }
     for index in 0..count {
         // SAFETY: the caller of the wrapped function promises `count` elements.
-        let piece = unsafe { &*vector.add(index) };
+        let Some(piece) = (unsafe { accesses::load(vector.wrapping_add(index)) }) else { return };
         buffers.push(if filled {
             Buffer::write(piece.iov_base, piece.iov_len)
         } else {
@@ -25,9 +23,8 @@ fn add(buffers: &mut Vec<Buffer>, vector: *const iovec, count: usize, filled: bo
 
 fn of_message(message: *const msghdr, filled: bool) -> Vec<Buffer> {
     let mut buffers = vec![Buffer::write(message.cast_mut(), size_of::<msghdr>())];
-    if !message.is_null() {
-        // SAFETY: the caller of the wrapped function promises a valid message header.
-        let header = unsafe { &*message };
+    // SAFETY: the caller of the wrapped function promises a message header.
+    if let Some(header) = unsafe { accesses::load(message) } {
         add(&mut buffers, header.msg_iov, header.msg_iovlen, filled);
         buffers.push(Buffer::write(header.msg_name, header.msg_namelen as usize));
         buffers.push(Buffer::write(header.msg_control, header.msg_controllen));
@@ -39,8 +36,7 @@ fn of_message(message: *const msghdr, filled: bool) -> Vec<Buffer> {
 fn of_messages(messages: *mut mmsghdr, count: c_uint, filled: bool, more: Buffer) -> Vec<Buffer> {
     let mut buffers = vec![Buffer::write(messages, count as usize * size_of::<mmsghdr>()), more];
     for index in 0..count as usize {
-        // SAFETY: the caller of the wrapped function promises `count` elements.
-        buffers.extend(of_message(unsafe { &raw const (*messages.add(index)).msg_hdr }, filled));
+        buffers.extend(of_message(header(messages, index), filled));
     }
     buffers
 }
@@ -52,16 +48,26 @@ fn of_vector(vector: *const iovec, count: usize) -> Vec<Buffer> {
     buffers
 }
 
+/// The header of a message, which is at its beginning.
+fn header(messages: *mut mmsghdr, index: usize) -> *const msghdr {
+    const { assert!(std::mem::offset_of!(mmsghdr, msg_hdr) == 0) }
+    messages.wrapping_add(index).cast()
+}
+
 fn headers(messages: *mut mmsghdr, count: c_uint) -> Vec<*const msghdr> {
-    // SAFETY: the caller of the wrapped function promises `count` elements.
-    (0..count as usize).map(|index| unsafe { &raw const (*messages.add(index)).msg_hdr }).collect()
+    (0..count as usize).map(|index| header(messages, index)).collect()
 }
 
 /// A socket, and the descriptors that messages pass through it.
 fn with_passed(socket: c_int, messages: &[*const msghdr]) -> Vec<c_int> {
     let mut all = vec![socket];
-    for &message in messages.iter().filter(|message| !message.is_null()) {
-        // SAFETY: the caller of the wrapped function promises valid messages.
+    for &message in messages {
+        // SAFETY: the caller of the wrapped function promises messages.
+        let header = unsafe { accesses::load(message) };
+        if !header.is_some_and(|header| accesses::is_readable(header.msg_control.cast())) {
+            continue;
+        }
+        // SAFETY: as above; what is passed is there.
         unsafe {
             let mut part = libc::CMSG_FIRSTHDR(message);
             while let Some(header) = part.as_ref() {

@@ -13,7 +13,7 @@ pub(crate) mod kill;
 mod locale;
 mod locale_objects;
 pub(crate) mod memory;
-mod scheduling;
+pub(crate) mod scheduling;
 mod static_results;
 pub(crate) mod zone;
 
@@ -36,6 +36,7 @@ static COMMON: AtomicBool = AtomicBool::new(false);
 
 /// From now on changes of this process are made on all nodes.
 pub(crate) fn begin() {
+    scheduling::begin();
     COMMON.store(true, Ordering::Relaxed);
 }
 

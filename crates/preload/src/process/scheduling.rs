@@ -3,6 +3,7 @@
 use super::identity::kernel_number;
 use crate::io::{Buffer, with_buffers};
 use libc::{c_int, c_void, id_t, pid_t, sched_param, size_t};
+use std::sync::OnceLock;
 
 macro_rules! of_a_thread {
     ($(fn $name:ident($number:ident: pid_t $(, $argument:ident: $type:ty)*) { $($buffer:expr),* })*) => {$(
@@ -56,4 +57,64 @@ pub(crate) unsafe extern "C" fn getpriority(which: libc::__priority_which_t, num
     let real = crate::real!(getpriority: fn(libc::__priority_which_t, id_t) -> c_int);
     // SAFETY: touches no memory.
     unsafe { real(which, named(which, number)) }
+}
+
+/// A set of processors.
+type Processors = [u64; 16];
+
+/// The nice value and the processors of the calling thread, as far as the kernel tells them.
+fn of_caller() -> (Option<c_int>, Option<Processors>) {
+    let mut processors = Box::new(Processors::default());
+    // SAFETY: a private place for the result; 0 is the calling thread.
+    let (priority, filled) = unsafe {
+        (
+            gondwana_sys::syscall!(libc::SYS_getpriority, libc::PRIO_PROCESS, 0),
+            gondwana_sys::syscall!(
+                libc::SYS_sched_getaffinity,
+                0,
+                size_of::<Processors>(),
+                processors.as_mut_ptr()
+            ),
+        )
+    };
+    // The kernel adds what makes it positive.
+    let nice = (priority > 0).then(|| 20 - crate::numbers::int(priority));
+    (nice, (filled > 0).then_some(*processors))
+}
+
+/// Those that this process was started with.
+static AT_START: OnceLock<(Option<c_int>, Option<Processors>)> = OnceLock::new();
+
+/// Notes those that this process was started with.
+pub(super) fn begin() {
+    let _ = AT_START.set(of_caller());
+}
+
+/// What the calling thread passes on to a thread that it starts on another node, where others are usual: its nice value and its
+/// processors, as far as the program has changed them.
+pub(crate) fn passed_on() -> (Option<c_int>, Option<Processors>) {
+    let Some((nice, processors)) = AT_START.get() else { return (None, None) };
+    let before = crate::errno::get();
+    let own = of_caller();
+    crate::errno::set(before);
+    (own.0.filter(|_| own.0 != *nice), own.1.filter(|_| own.1 != *processors))
+}
+
+/// In a new thread: takes over what was passed on. Processors that this computer does not have are left out; if it has none of them, the
+/// thread may run on all of its node's.
+pub(crate) fn take_over(nice: Option<c_int>, processors: Option<Processors>) {
+    // SAFETY: a private set; 0 is the calling thread. A refusal leaves everything as it was.
+    unsafe {
+        if let Some(nice) = nice {
+            gondwana_sys::syscall!(libc::SYS_setpriority, libc::PRIO_PROCESS, 0, nice);
+        }
+        if let Some(processors) = processors.map(Box::new) {
+            gondwana_sys::syscall!(
+                libc::SYS_sched_setaffinity,
+                0,
+                size_of::<Processors>(),
+                processors.as_ptr()
+            );
+        }
+    }
 }

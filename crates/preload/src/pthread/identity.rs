@@ -2,8 +2,8 @@
 
 use crate::io::{Buffer, with_buffers_returning_error};
 use gondwana_node::{Node, ProcessChange, Thread};
-use gondwana_page::{PAGE_SIZE, to_usize};
-use libc::{c_char, c_int, c_void, pthread_attr_t, pthread_t, sched_param, size_t};
+use gondwana_page::to_usize;
+use libc::{c_char, c_int, c_void, pthread_t, sched_param, size_t};
 
 /// The C library's name for the calling thread.
 pub(crate) fn native_self() -> pthread_t {
@@ -30,7 +30,7 @@ pub(super) unsafe extern "C" fn pthread_equal(a: pthread_t, b: pthread_t) -> c_i
 
 /// The C library's name for a thread of the run that lives on this node: only the calling thread itself and
 /// the threads known here can be named.
-fn native(thread: pthread_t) -> Result<pthread_t, i32> {
+pub(super) fn native(thread: pthread_t) -> Result<pthread_t, i32> {
     let Some(node) = Node::current() else { return Ok(thread) };
     if thread == Thread::current(node).id {
         return Ok(native_self());
@@ -123,34 +123,4 @@ pub(crate) fn kill_here(thread: u64, signal: c_int, value: Option<u64>) -> c_int
         Some(native) => send_to_native(native, signal, value),
         None => libc::ESRCH,
     }
-}
-
-/// # Safety
-/// As the C library's function of this name; it returns the stack in the span.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn pthread_getattr_np(
-    thread: pthread_t,
-    attributes: *mut pthread_attr_t,
-) -> c_int {
-    let Ok(named) = native(thread) else { return libc::ESRCH };
-    // SAFETY: forwards the caller's arguments.
-    let result = unsafe {
-        crate::real!(pthread_getattr_np: fn(pthread_t, *mut pthread_attr_t) -> c_int)(named, attributes)
-    };
-    if let (0, Some(node)) = (result, Node::current()) {
-        let current = Thread::current(node);
-        if current.id == thread && !current.stack.is_empty() {
-            // SAFETY: the attributes were just filled in.
-            unsafe {
-                libc::pthread_attr_setstack(
-                    attributes,
-                    current.stack.start as *mut c_void,
-                    current.stack.len(),
-                );
-                // The C library knows of no guard below a stack that it has not made.
-                libc::pthread_attr_setguardsize(attributes, PAGE_SIZE);
-            }
-        }
-    }
-    result
 }

@@ -4,6 +4,7 @@
 //! the program's memory holds only the initialisation data. Objects elsewhere, such as those of a runtime library, stay the C
 //! library's.
 
+pub(crate) mod attributes;
 mod barrier;
 pub(crate) mod cancel;
 mod cond;
@@ -42,9 +43,7 @@ fn note_process_shared(node: &Node, object: usize, is_process_shared: impl FnOnc
         && is_process_shared()
         && !TOLD.swap(true, Ordering::Relaxed)
     {
-        node.refuse(
-            "a mutex or semaphore for several processes in a mapped file: other processes do not see it",
-        );
+        node.refuse("a mutex for several processes in a mapped file: other processes do not see it");
     }
 }
 

@@ -1,10 +1,18 @@
 //! Named semaphores: mapped files, which other processes find by their names, too.
+//!
+//! Between computers each name has a *home*: the node that has opened it first, to make it, or else node 0. There it is opened, and used for
+//! all (`semaphore`), so that a name is one semaphore for the whole run, and for the other processes of its home's computer.
 
+use crate::io::descriptors::There;
+use crate::io::{Buffer, Failing};
 use crate::map;
+use crate::numbers::int;
 use crate::private_stack::uninterrupted;
 use gondwana_locks::lock;
 use gondwana_node::Node;
+use gondwana_sys::Argument;
 use libc::{c_char, c_int, c_uint, mode_t, sem_t};
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -22,6 +30,98 @@ struct Opened {
 }
 
 static OPENED: Mutex<Vec<Opened>> = Mutex::new(vec![]);
+
+/// On node 0: the homes of names that other nodes have made, or that it has made itself.
+static HOMES: Mutex<BTreeMap<CString, c_int>> = Mutex::new(BTreeMap::new());
+
+/// The answer of [`__gondwana_semaphore_home`] that the asking node is a name's home from now on.
+const NEW: c_int = -1;
+
+/// For all nodes, on node 0: the home of the semaphore of this name. A name without one gets `maker`, unless that is negative.
+///
+/// # Safety
+/// The name is a string.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn __gondwana_semaphore_home(name: *const c_char, maker: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    let name = unsafe { CStr::from_ptr(name) }.to_owned();
+    uninterrupted(|| {
+        let mut homes = lock(&HOMES);
+        match homes.get(&name) {
+            Some(&home) => home,
+            None if maker < 0 => 0,
+            None => {
+                homes.insert(name, maker);
+                NEW
+            }
+        }
+    })
+}
+
+/// For all nodes, on node 0: a semaphore has no name any more, or was not made.
+///
+/// # Safety
+/// As for [`__gondwana_semaphore_home`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn __gondwana_semaphore_forget(name: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    let name = unsafe { CStr::from_ptr(name) }.to_owned();
+    uninterrupted(|| lock(&HOMES).remove(&name));
+    0
+}
+
+/// A name, which is private memory, as the memory of a call.
+fn text(name: &CStr) -> Buffer {
+    Buffer::read(name.as_ptr(), name.count_bytes() + 1)
+}
+
+/// Node 0's [`__gondwana_semaphore_home`].
+fn home(node: &'static Node, name: &CStr, maker: c_int) -> c_int {
+    if node.is_first() {
+        // SAFETY: a string.
+        return unsafe { __gondwana_semaphore_home(name.as_ptr(), maker) };
+    }
+    let words = [name.as_ptr().word(), maker.word()];
+    There { node, owner: 0 }.call("__gondwana_semaphore_home", &words, &[text(name)])
+}
+
+/// Node 0's [`__gondwana_semaphore_forget`].
+fn forget_home(node: &'static Node, name: &CStr) {
+    let before = crate::errno::get();
+    if node.is_first() {
+        // SAFETY: a string.
+        unsafe { __gondwana_semaphore_forget(name.as_ptr()) };
+    } else {
+        let there = There { node, owner: 0 };
+        let words = [name.as_ptr().word()];
+        let _: c_int = there.call("__gondwana_semaphore_forget", &words, &[text(name)]);
+    }
+    crate::errno::set(before);
+}
+
+/// Makes a call on a name where it is at home: by `call` here, with whether this node is the home only since now, or by the function of the
+/// same name there.
+fn at_home<R: Failing>(
+    node: &'static Node,
+    (function, name): (&str, &CStr),
+    arguments: &[i64],
+    makes: bool,
+    call: impl FnOnce(bool) -> R,
+) -> R {
+    let own = int(node.number().index());
+    if node.mapped_files().are_together() {
+        return call(false);
+    }
+    match home(node, name, if makes { own } else { -1 }) {
+        NEW => call(true),
+        home if home == own => call(false),
+        home => {
+            let words: Vec<i64> = [name.as_ptr().word()].iter().chain(arguments).copied().collect();
+            let there = There { node, owner: usize::try_from(home).unwrap_or(0) };
+            there.call(function, &words, &[text(name)])
+        }
+    }
+}
 
 type Open = unsafe extern "C" fn(*const c_char, c_int, mode_t, c_uint) -> *mut sem_t;
 
@@ -41,27 +141,49 @@ pub(crate) unsafe extern "C" fn sem_open(
     };
     // SAFETY: the caller passes a string; the copy is private.
     let name = unsafe { CStr::from_ptr(name) }.to_owned();
-    // SAFETY: as above.
-    let own = unsafe { open(name.as_ptr(), flags, mode, value) };
-    if own == libc::SEM_FAILED {
-        return own;
-    }
-    match node.mapped_files().are_together().then(|| mapped(node, &name)).flatten() {
-        Some(address) => {
+    let makes = flags & libc::O_CREAT != 0;
+    let arguments = [flags.word(), mode.word(), value.word()];
+    at_home(node, ("sem_open", &name), &arguments, makes, |is_new| {
+        // SAFETY: forwards the caller's arguments, with a string.
+        let own = unsafe { open(name.as_ptr(), flags, mode, value) };
+        if own == libc::SEM_FAILED {
+            if is_new {
+                forget_home(node, &name);
+            }
+            return own;
+        }
+        if let Some(address) = mapped(node, &name) {
             // SAFETY: nobody else knows this address.
             unsafe { crate::real!(sem_close: fn(*mut sem_t) -> c_int)(own) };
-            address as *mut sem_t
+            return address as *mut sem_t;
         }
-        None => {
-            static TOLD: AtomicBool = AtomicBool::new(false);
-            if !TOLD.swap(true, Ordering::Relaxed) {
-                node.refuse(
-                    "sem_open(): threads of other nodes cannot use this named semaphore; use sem_init()",
-                );
-            }
-            own
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        if !TOLD.swap(true, Ordering::Relaxed) {
+            node.refuse("sem_open(): threads of other nodes cannot use this named semaphore; use sem_init()");
         }
-    }
+        own
+    })
+}
+
+/// # Safety
+/// As the C library's `sem_unlink`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sem_unlink(name: *const c_char) -> c_int {
+    let unlink = crate::real!(sem_unlink: fn(*const c_char) -> c_int);
+    let Some(node) = Node::current() else {
+        // SAFETY: forwards the caller's argument.
+        return unsafe { unlink(name) };
+    };
+    // SAFETY: as in `sem_open`.
+    let name = unsafe { CStr::from_ptr(name) }.to_owned();
+    at_home(node, ("sem_unlink", &name), &[], false, |_| {
+        // SAFETY: a string.
+        let failed = unsafe { unlink(name.as_ptr()) };
+        if failed == 0 && !node.mapped_files().are_together() {
+            forget_home(node, &name);
+        }
+        failed
+    })
 }
 
 /// Maps the file of a semaphore that exists on all nodes, or finds where it is mapped already.
@@ -98,6 +220,11 @@ fn mapped(node: &'static Node, name: &CStr) -> Option<usize> {
 /// As the C library's `sem_close`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn sem_close(semaphore: *mut sem_t) -> c_int {
+    if let Some(node) = Node::current()
+        && let Some(owner) = node.mapped_files().out_of_reach(semaphore as usize)
+    {
+        return There { node, owner }.call("sem_close", &[semaphore.word()], &[]);
+    }
     let left = uninterrupted(|| {
         let mut opened = lock(&OPENED);
         let index = opened.iter().position(|known| known.address == semaphore as usize)?;

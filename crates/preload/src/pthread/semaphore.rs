@@ -1,10 +1,13 @@
-//! Semaphores. Those in mapped files that processes share, named ones among them, are the C library's wherever all nodes map the same
-//! files: the kernel knows who waits there, and other processes do.
+//! Semaphores. Those in mapped files that processes share, named ones among them, are the C library's: the kernel knows who waits there, and
+//! other processes do. A node that has not mapped the file, which is on another computer, has the one that has make the calls.
 
 use super::{cancel, deadline};
 use crate::exit::flush_before_unlock;
+use crate::io::Buffer;
+use crate::io::descriptors::There;
 use gondwana_node::{Initialised, Node, Object};
 use gondwana_page::to_usize;
+use gondwana_sys::Argument;
 use libc::{c_int, c_uint, clockid_t, sem_t, timespec};
 use std::time::Instant;
 
@@ -60,17 +63,22 @@ fn result(result: Result<(), i32>) -> c_int {
     }
 }
 
-/// True if a semaphore is in a mapped file, and all nodes map the same one.
-fn is_in_common_file(node: &Node, semaphore: *mut sem_t) -> bool {
-    let files = node.mapped_files();
-    files.are_together() && files.node_of(semaphore as usize).is_some()
+/// True if a semaphore is in a mapped file.
+fn is_in_file(node: &Node, semaphore: *mut sem_t) -> bool {
+    node.mapped_files().node_of(semaphore as usize).is_some()
 }
 
-/// True if a semaphore is the C library's: other processes can use it, and all nodes map its file.
+/// True if a semaphore is the C library's: other processes can use it.
 fn is_native(node: &Node, semaphore: *mut sem_t) -> bool {
-    is_in_common_file(node, semaphore)
+    is_in_file(node, semaphore)
         // SAFETY: as for `of`.
         && unsafe { (&raw const (*semaphore.cast::<Memory>()).shared).read_volatile() } != 0
+}
+
+/// The node that makes calls on such a semaphore, if it is not this one.
+fn elsewhere(node: &'static Node, semaphore: *mut sem_t) -> Option<There> {
+    let owner = node.mapped_files().out_of_reach(semaphore as usize)?;
+    Some(There { node, owner })
 }
 
 /// Waits for such a semaphore, which is in no page: what the thread that has posted it wrote is seen afterwards.
@@ -82,20 +90,24 @@ fn natively(node: &'static Node, wait: impl FnOnce() -> c_int) -> c_int {
     failed
 }
 
-/// The C library's function of a name.
+/// The C library's function of a name, on the node that has the semaphore, with memory that it uses.
 macro_rules! real {
-    ($name:ident($($argument:expr => $type:ty),*)) => {
-        // SAFETY: forwards the caller's arguments.
-        unsafe { crate::real!($name: fn($($type),*) -> c_int)($($argument),*) }
+    ($node:ident, $name:ident($semaphore:expr => $first:ty $(, $argument:expr => $type:ty)*) $($buffer:expr)?) => {
+        match elsewhere($node, $semaphore) {
+            Some(there) => {
+                there.call(stringify!($name), &[$semaphore.word() $(, $argument.word())*], &[$($buffer)?])
+            }
+            // SAFETY: forwards the caller's arguments.
+            None => unsafe { crate::real!($name: fn($first $(, $type)*) -> c_int)($semaphore $(, $argument)*) },
+        }
     };
 }
 
 crate::shared_or_real! {
     fn sem_init(semaphore: *mut sem_t, shared: c_int, value: c_uint) -> c_int = |node| {
-        if shared != 0 && is_in_common_file(node, semaphore) {
-            return real!(sem_init(semaphore => *mut sem_t, shared => c_int, value => c_uint));
+        if shared != 0 && is_in_file(node, semaphore) {
+            return real!(node, sem_init(semaphore => *mut sem_t, shared => c_int, value => c_uint));
         }
-        super::note_process_shared(node, semaphore as usize, || shared != 0);
         if value > i32::MAX as u32 {
             result(Err(libc::EINVAL))
         } else {
@@ -110,19 +122,19 @@ crate::shared_or_real! {
         if is_native(node, semaphore) {
             // Who waits learns of it from the kernel, and no message of this node follows.
             node.release_and_wait();
-            return real!(sem_post(semaphore => *mut sem_t));
+            return real!(node, sem_post(semaphore => *mut sem_t));
         }
         result(node.semaphore_post(of(semaphore)))
     };
     fn sem_wait(semaphore: *mut sem_t) -> c_int = |node| {
         if is_native(node, semaphore) {
-            return natively(node, || real!(sem_wait(semaphore => *mut sem_t)));
+            return natively(node, || real!(node, sem_wait(semaphore => *mut sem_t)));
         }
         result(wait(node, semaphore, None))
     };
     fn sem_trywait(semaphore: *mut sem_t) -> c_int = |node| {
         if is_native(node, semaphore) {
-            return natively(node, || real!(sem_trywait(semaphore => *mut sem_t)));
+            return natively(node, || real!(node, sem_trywait(semaphore => *mut sem_t)));
         }
         result(node.semaphore_try_wait(of(semaphore)))
     };
@@ -130,24 +142,29 @@ crate::shared_or_real! {
         if is_native(node, semaphore) {
             // A private copy: the kernel reads it.
             // SAFETY: the caller passes a time.
-            let time = unsafe { *time };
-            return natively(node, || real!(sem_timedwait(semaphore => *mut sem_t, &raw const time => *const timespec)));
+            let copy = unsafe { *time };
+            let time = &raw const copy;
+            return natively(node, || {
+                real!(node, sem_timedwait(semaphore => *mut sem_t, time => *const timespec) Buffer::value(time))
+            });
         }
         timed_wait(node, semaphore, libc::CLOCK_REALTIME, time)
     };
     fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int = |node| {
         if is_native(node, semaphore) {
             // SAFETY: as above.
-            let time = unsafe { *time };
+            let copy = unsafe { *time };
+            let time = &raw const copy;
             return natively(node, || {
-                real!(sem_clockwait(semaphore => *mut sem_t, clock => clockid_t, &raw const time => *const timespec))
+                real!(node, sem_clockwait(semaphore => *mut sem_t, clock => clockid_t, time => *const timespec)
+                    Buffer::value(time))
             });
         }
         timed_wait(node, semaphore, clock, time)
     };
     fn sem_getvalue(semaphore: *mut sem_t, value: *mut c_int) -> c_int = |node| {
         if is_native(node, semaphore) {
-            return real!(sem_getvalue(semaphore => *mut sem_t, value => *mut c_int));
+            return real!(node, sem_getvalue(semaphore => *mut sem_t, value => *mut c_int) Buffer::result(value));
         }
         let now = node.semaphore_value(of(semaphore));
         // SAFETY: the caller passes a place for the value.

@@ -1,6 +1,7 @@
 //! Threads: started on the node that the placement policy names, on a stack inside the span.
 
-use super::{cancel, code, deadline, key, robust};
+use super::{attributes, cancel, code, deadline, key, robust};
+use crate::process::scheduling;
 use crate::span_stack;
 use crate::stack::on_stack;
 use crate::{handler_stack, signals, thread_memory};
@@ -83,6 +84,7 @@ pub(crate) unsafe fn spec(attributes: *const pthread_attr_t, function: usize, ar
             pthread_attr_getdetachstate(attributes, &mut detached);
         }
     }
+    let (nice, processors) = scheduling::passed_on();
     ThreadSpec {
         id: 0,
         function: function as u64,
@@ -90,6 +92,8 @@ pub(crate) unsafe fn spec(attributes: *const pthread_attr_t, function: usize, ar
         stack: stack.max(LEAST_STACK).next_multiple_of(PAGE_SIZE) as u64,
         detached: detached == libc::PTHREAD_CREATE_DETACHED,
         blocked: signals::blocked(),
+        nice,
+        processors,
     }
 }
 
@@ -141,9 +145,11 @@ unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
     let Start { node, spec, stack } = *unsafe { Box::from_raw(start.cast::<Start>()) };
     handler_stack::begin_thread();
     let top = stack.end;
+    attributes::begin(spec.id, stack.clone());
     let thread = Thread::begin(node, spec.id, stack, to_usize(spec.function));
     call_at_end(node);
     cancel::begin(spec.id);
+    scheduling::take_over(spec.nice, spec.processors);
     // SAFETY: the stack was made for this thread.
     unsafe {
         // The routine and its argument come from the program; the stack is this thread's own.
@@ -197,6 +203,7 @@ unsafe extern "C" fn end(node: *mut c_void) {
     let stack = thread.stack.clone();
     span_stack::unprotect(node, &stack);
     cancel::end(thread.id);
+    attributes::end(thread.id);
     node.thread_ended(thread.id, thread.value.get());
     Thread::detach(node);
     handler_stack::end_thread();

@@ -6,6 +6,7 @@ use super::sets::left;
 use super::stops;
 use super::there::There;
 use super::watch::Watch;
+use crate::accesses;
 use crate::numbers::int;
 use libc::{POLLIN, c_int, pollfd};
 use std::sync::Arc;
@@ -22,8 +23,9 @@ struct Part {
 /// # Safety
 /// The set has that many members.
 pub(super) unsafe fn parts(set: *const pollfd, count: usize, name: &str) -> Option<Apart> {
+    // The kernel says of a set that is nowhere that it is.
     // SAFETY: as promised.
-    let number = |index: usize| unsafe { (*set.add(index)).fd };
+    let number = |index: usize| unsafe { accesses::load(set.wrapping_add(index)) }.map_or(-1, |one| one.fd);
     if !(0..count).any(|index| stops::is_stop(number(index))) {
         return None;
     }

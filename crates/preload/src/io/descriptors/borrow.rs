@@ -4,6 +4,7 @@
 use super::bits::Bits;
 use super::copy::{Lasting, copy};
 use super::standard;
+use super::status::forget_kind;
 use super::stops::{self, Numbers};
 use gondwana_node::{Node, ProcessChange};
 use libc::c_int;
@@ -52,7 +53,7 @@ pub(super) fn borrow(node: &'static Node, owner: usize, number: c_int) -> Borrow
     loop {
         let forgotten = FORGOTTEN.load(Ordering::SeqCst);
         let Ok(process) = node.borrow_descriptor(owner, number) else { return Borrowed::Closed };
-        if !copy(process, number, Lasting::UntilExec) {
+        if !copy(process, number, Lasting::of(process, number)) {
             return Borrowed::OutOfReach;
         }
         BORROWED.set(number);
@@ -82,6 +83,7 @@ pub(crate) fn forget(number: c_int) {
 /// For a thread of another node that closes a descriptor of this one; 0 or an error number.
 pub(crate) fn close_here(number: c_int) -> c_int {
     LENT.clear(number);
+    forget_kind(number);
     // SAFETY: what the program asked for.
     if unsafe { crate::real!(close: fn(c_int) -> c_int)(number) } == 0 { 0 } else { crate::errno::get() }
 }

@@ -2,8 +2,9 @@
 //! program's choice.
 
 use super::standard::is_standard;
+use super::status::forget_kind;
 use super::stops::{self, Numbers, other_owner};
-use super::{Place, borrow, events, is_free, place, refuse};
+use super::{Place, borrow, events, is_free, place, refuse, reopened};
 use crate::io::channels::giving;
 use crate::io::{Buffer, with_buffers_returning_error};
 use gondwana_sys::Argument;
@@ -103,6 +104,9 @@ pub(super) unsafe extern "C" fn close(fd: c_int) -> c_int {
         crate::errno::set(libc::EBADF);
         return -1;
     }
+    if reopened::give_up(fd) {
+        return 0;
+    }
     giving(fd, || match place(&[fd], "close") {
         Place::Here => close_here(fd),
         Place::There(there) => there.call("close", &[fd.into()], &[]),
@@ -112,6 +116,7 @@ pub(super) unsafe extern "C" fn close(fd: c_int) -> c_int {
 
 fn close_here(fd: c_int) -> c_int {
     events::forget(fd);
+    forget_kind(fd);
     if let Some(result) = borrow::close_borrowed(fd) {
         return result;
     }

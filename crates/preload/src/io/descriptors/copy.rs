@@ -9,6 +9,30 @@ pub(super) enum Lasting {
     AcrossExec,
 }
 
+impl Lasting {
+    /// What another process's descriptor does.
+    pub(super) fn of(process: c_int, number: c_int) -> Self {
+        let (path, mut text) = (format!("/proc/{process}/fdinfo/{number}\0"), vec![0_u8; 256]);
+        // SAFETY: a string, and memory as long as told, all of it private.
+        let read = unsafe {
+            let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+            let file = gondwana_sys::syscall!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0);
+            let read = gondwana_sys::syscall!(libc::SYS_read, file, text.as_mut_ptr(), text.len());
+            gondwana_sys::syscall!(libc::SYS_close, file);
+            read
+        };
+        text.truncate(usize::try_from(read).unwrap_or(0));
+        let text = String::from_utf8_lossy(&text);
+        let flags =
+            text.lines().find_map(|line| c_int::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
+        if flags.is_some_and(|flags| flags & libc::O_CLOEXEC == 0) {
+            Self::AcrossExec
+        } else {
+            Self::UntilExec
+        }
+    }
+}
+
 /// A copy of another process's descriptor, at a new number here; negative if it cannot be had.
 pub(crate) fn fetch(process: c_int, number: c_int) -> c_int {
     let flags: c_uint = 0;

@@ -11,6 +11,7 @@ use super::sets::{left, milliseconds, of_milliseconds, of_time};
 use super::stops::Numbers;
 use super::there::There;
 use super::watch::Watch;
+use crate::accesses;
 use crate::io::channels::waiting;
 use crate::io::{Buffer, with_buffers};
 use crate::numbers::{int, many};
@@ -290,8 +291,12 @@ impl Waiter {
         match self {
             Self::Here => match wait_here(epoll, most, longest, mask) {
                 Ok(found) => {
+                    let bytes = size_of_val(found.as_slice());
                     // SAFETY: as promised.
-                    unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), events, found.len()) };
+                    if unsafe { accesses::copy(found.as_ptr().cast(), events.cast(), bytes) } < bytes {
+                        crate::errno::set(libc::EFAULT);
+                        return -1;
+                    }
                     int(found.len())
                 }
                 Err(error) => {

@@ -2,6 +2,7 @@
 
 use super::borrow::{self, Borrowed};
 use super::refuse;
+use super::reopened;
 use super::stops::{self, other_owner};
 use super::there::There;
 use gondwana_node::Thread;
@@ -36,6 +37,7 @@ fn find(numbers: &[c_int], call: &str) -> Place {
             }
             Place::There(there) => return apart(there, number, call),
             Place::Nowhere => {
+                reopened::miss(number, call);
                 crate::errno::set(libc::EBADF);
                 return Place::Nowhere;
             }

@@ -7,7 +7,11 @@ use libc::{c_int, c_uint};
 
 /// Calls `act` for the numbers of a range that are open here, and `elsewhere` with a node and the numbers that are
 /// open only there.
-fn for_open(range: (c_uint, c_uint), act: impl Fn(c_int), elsewhere: impl Fn(&'static Node, usize, c_int)) {
+pub(super) fn for_open(
+    range: (c_uint, c_uint),
+    act: impl Fn(c_int),
+    elsewhere: impl Fn(&'static Node, usize, c_int),
+) {
     let Some(numbers) = Numbers::get() else { return };
     let before = crate::errno::get();
     let room = numbers.division.room().cast_unsigned();
@@ -40,7 +44,7 @@ pub(crate) fn next_open(from: c_int) -> c_int {
 }
 
 /// Copies what is open on other nodes only, for a child process.
-pub(crate) fn borrow_all() {
+pub(super) fn borrow_all() {
     for_open(
         (0, c_uint::MAX),
         |_| {},

@@ -2,6 +2,7 @@
 
 use super::apart::{Apart, parts};
 use super::stops;
+use crate::accesses;
 use crate::io::channels::waiting;
 use crate::io::{Buffer, with_buffers};
 use crate::numbers::many;
@@ -17,13 +18,18 @@ use std::time::{Duration, Instant};
 /// The set has that many members.
 unsafe fn poll_apart(apart: &Apart, set: *mut pollfd, count: nfds_t, longest: Option<Duration>) -> c_int {
     // SAFETY: as promised.
-    let set = unsafe { std::slice::from_raw_parts_mut(set, to_usize(count)) };
-    let mut own = set.to_vec();
+    let members = (0..to_usize(count)).map(|index| unsafe { accesses::load(set.wrapping_add(index)) });
+    let Some(mut own) = members.collect::<Option<Vec<pollfd>>>() else { return fault() };
     let ready = apart.poll(&mut own, longest);
-    for (member, own) in set.iter_mut().zip(own) {
-        member.revents = own.revents;
-    }
-    ready
+    let bytes = size_of_val(own.as_slice());
+    // SAFETY: as promised.
+    if unsafe { accesses::copy(own.as_ptr().cast(), set.cast(), bytes) } < bytes { fault() } else { ready }
+}
+
+/// The program has passed a pointer to where no memory is.
+fn fault() -> c_int {
+    crate::errno::set(libc::EFAULT);
+    -1
 }
 
 /// What a timeout in milliseconds says; `None` for no end.
@@ -124,7 +130,7 @@ impl Sets {
     unsafe fn word(&self, set: usize, index: usize) -> u64 {
         let words = self.sets[set].cast::<u64>();
         // SAFETY: as promised, rounded up to the words that sets consist of.
-        if words.is_null() { 0 } else { unsafe { words.add(index).read() } }
+        unsafe { accesses::load(words.wrapping_add(index)) }.unwrap_or(0)
     }
 
     /// The same as a set of `poll`, if other nodes have some of the descriptors open.
@@ -172,8 +178,11 @@ impl Sets {
                 result[many(member.fd) / 64] |= 1 << (member.fd % 64);
                 ready += 1;
             }
+            let bytes = size_of_val(result.as_slice());
             // SAFETY: as promised.
-            unsafe { std::ptr::copy_nonoverlapping(result.as_ptr(), words.cast(), result.len()) };
+            if unsafe { accesses::copy(result.as_ptr().cast(), words.cast(), bytes) } < bytes {
+                return fault();
+            }
         }
         ready
     }

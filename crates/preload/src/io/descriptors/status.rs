@@ -1,5 +1,6 @@
 //! What is open at a number of this process.
 
+use super::bits::Bits;
 use super::stops;
 use crate::private_stack::uninterrupted;
 use libc::c_int;
@@ -50,4 +51,30 @@ pub(crate) fn is_channel(number: c_int) -> bool {
             let outside = || OUTSIDE.get().is_some_and(|all| all.contains(&Some(identity(&found))));
             !of_files.contains(&(found.st_mode & libc::S_IFMT)) && !outside()
         })
+}
+
+/// Numbers whose kind was decided for a stream, and those of them that are channels.
+static DECIDED: Bits = Bits::new();
+static CHANNELS: Bits = Bits::new();
+
+/// [`is_channel`] for the descriptor of a stream of this node, which does not change often.
+#[inline]
+pub(crate) fn is_channel_of_stream(number: c_int) -> bool {
+    if DECIDED.is_set(number) { CHANNELS.is_set(number) } else { decide(number) }
+}
+
+#[cold]
+fn decide(number: c_int) -> bool {
+    let is_channel = is_channel(number);
+    if is_channel {
+        CHANNELS.set(number);
+    }
+    DECIDED.set(number);
+    is_channel
+}
+
+/// Something else is open at a number from now on, or nothing.
+pub(crate) fn forget_kind(number: c_int) {
+    DECIDED.clear(number);
+    CHANNELS.clear(number);
 }

@@ -7,6 +7,7 @@
 use super::bits::Bits;
 use super::division::Division;
 use super::limit;
+use super::status::forget_kind;
 use crate::numbers::int;
 use gondwana_node::{Node, Thread};
 use libc::c_int;
@@ -45,6 +46,7 @@ pub(super) fn word(index: usize) -> u64 {
 
 /// Records that a number is in use, and no placeholder any more.
 pub(super) fn taken(number: c_int) {
+    forget_kind(number);
     STOPS.clear(number);
 }
 
@@ -67,6 +69,7 @@ impl Numbers {
 
     /// Replaces a descriptor by a placeholder, atomically: no other thread can open that number.
     pub(super) fn close(&self, number: c_int) {
+        forget_kind(number);
         // SAFETY: touches no memory.
         if unsafe {
             crate::real!(dup3: fn(c_int, c_int, c_int) -> c_int)(self.model, number, libc::O_CLOEXEC)

@@ -1,5 +1,6 @@
 //! Calls on descriptors of other nodes, which those make: the other side is `for_others`.
 
+use crate::accesses;
 use crate::io::buffers::{Buffer, Failing, Use};
 use gondwana_node::{CallMemory, DescriptorCall, Direction, MOST_BYTES, Node, Pointer};
 use libc::{c_void, ssize_t};
@@ -28,7 +29,7 @@ impl There {
     /// Has the node make a call with these arguments, which uses this memory: each buffer is an argument, or an earlier buffer points
     /// to it.
     pub(crate) fn call<R: Failing>(&self, function: &str, arguments: &[i64], buffers: &[Buffer]) -> R {
-        let Some((ranges, bytes)) = contents(arguments, buffers) else {
+        let Some(Contents { arguments, ranges, bytes }) = contents(arguments, buffers) else {
             self.node.refuse(&format!(
                 "{function}() on a descriptor of node {}, with more than {MOST} bytes of memory",
                 self.owner
@@ -44,7 +45,7 @@ impl There {
                 Use::Write => Direction::Changed,
             },
         });
-        let (result, mut written) = self.ask(function, arguments, memory.collect(), bytes);
+        let (result, mut written) = self.ask(function, &arguments, memory.collect(), bytes.clone());
         let mut rest = written.as_mut_slice();
         for (range, number) in ranges.iter().zip(0_u16..) {
             if matches!(range.buffer.usage, Use::Read) {
@@ -59,9 +60,17 @@ impl There {
                     new[at as usize..][..WORD].copy_from_slice(&inner.buffer.start.to_ne_bytes());
                 }
             }
-            // SAFETY: memory that the program gave the call to write to.
-            unsafe { std::ptr::copy_nonoverlapping(new.as_ptr(), range.buffer.start as *mut u8, new.len()) };
             rest = behind;
+            if new == &bytes[range.at..][..range.buffer.length] {
+                // What only reads may have been given memory that is not to be written to.
+                continue;
+            }
+            // SAFETY: memory that the program gave the call to write to.
+            let copied = unsafe { accesses::copy(new.as_ptr(), range.buffer.start as *mut u8, new.len()) };
+            if copied < new.len() {
+                crate::errno::set(libc::EFAULT);
+                return R::FAILED;
+            }
         }
         R::from_word(result)
     }
@@ -140,16 +149,33 @@ fn writes_to_nobody(call: &DescriptorCall) -> bool {
     flags & u64::from(libc::MSG_NOSIGNAL.cast_unsigned()) == 0
 }
 
+/// What travels with a call.
+struct Contents {
+    arguments: Vec<i64>,
+    ranges: Vec<Range>,
+    /// What is in the ranges.
+    bytes: Vec<u8>,
+}
+
+/// What goes to the other node in place of a pointer to where no memory is: its kernel finds none there either, if it looks.
+const NOWHERE: u64 = 1;
+
 /// The ranges of memory of a call, and what is in them; `None` if that is too much.
-fn contents(arguments: &[i64], buffers: &[Buffer]) -> Option<(Vec<Range>, Vec<u8>)> {
+fn contents(arguments: &[i64], buffers: &[Buffer]) -> Option<Contents> {
+    let mut arguments = arguments.to_vec();
     let mut ranges: Vec<Range> = vec![];
-    let mut bytes = vec![];
+    let (mut bytes, mut is_any_nowhere) = (vec![], false);
     for &buffer in buffers.iter().filter(|buffer| buffer.start != 0 && buffer.length != 0) {
         let pointers =
             arguments.iter().zip(0_u8..).filter(|(word, _)| word.cast_unsigned() == buffer.start as u64);
         let mut pointers = pointers.map(|(_, index)| Pointer::Argument(index)).peekable();
         let pointer = if pointers.peek().is_none() {
-            inside(&ranges, &bytes, buffer.start)?
+            match inside(&ranges, &bytes, buffer.start) {
+                Some(pointer) => pointer,
+                // What would point to it is nowhere.
+                None if is_any_nowhere => continue,
+                None => return None,
+            }
         } else {
             // A buffer may be named twice, and two arguments may be the same one.
             match pointers.find(|&pointer| ranges.iter().all(|range| range.pointer != pointer)) {
@@ -161,13 +187,30 @@ fn contents(arguments: &[i64], buffers: &[Buffer]) -> Option<(Vec<Range>, Vec<u8
             return None;
         }
         let at = bytes.len();
-        // SAFETY: memory that the program gave the call to read or to write to.
-        bytes.extend_from_slice(unsafe {
-            std::slice::from_raw_parts(buffer.start as *const u8, buffer.length)
-        });
-        ranges.push(Range { buffer, pointer, at });
+        bytes.resize(at + buffer.length, 0);
+        // SAFETY: memory that the program gave the call to read or to write to, if it is there.
+        let read =
+            unsafe { accesses::copy(buffer.start as *const u8, bytes[at..].as_mut_ptr(), buffer.length) };
+        // There may be less memory than a result might need.
+        let is_there = match buffer.usage {
+            Use::Read => read == buffer.length,
+            Use::Write => read > 0,
+        };
+        if is_there {
+            ranges.push(Range { buffer, pointer, at });
+            continue;
+        }
+        bytes.truncate(at);
+        is_any_nowhere = true;
+        match pointer {
+            Pointer::Argument(index) => arguments[usize::from(index)] = NOWHERE.cast_signed(),
+            Pointer::Inside { memory, at } => {
+                let outer = ranges[usize::from(memory)].at;
+                bytes[outer + at as usize..][..WORD].copy_from_slice(&NOWHERE.to_ne_bytes());
+            }
+        }
     }
-    Some((ranges, bytes))
+    Some(Contents { arguments, ranges, bytes })
 }
 
 /// Where an address is among the contents of earlier ranges.
@@ -201,7 +244,7 @@ mod tests {
             Buffer::read(more.as_ptr(), 2),
             Buffer::read(std::ptr::null::<u8>(), 8),
         ];
-        let (ranges, bytes) = contents(&[5, header.as_ptr() as i64, 0], &buffers).unwrap();
+        let Contents { ranges, bytes, .. } = contents(&[5, header.as_ptr() as i64, 0], &buffers).unwrap();
         let pointers: Vec<Pointer> = ranges.iter().map(|range| range.pointer).collect();
         let inside = |memory, at| Pointer::Inside { memory, at };
         assert_eq!(pointers, [Pointer::Argument(1), inside(0, 0), inside(1, 0), inside(1, 16)]);
@@ -213,9 +256,8 @@ mod tests {
         let text = [7_u8; 4];
         let word = text.as_ptr() as i64;
         let both = [Buffer::read(text.as_ptr(), 4), Buffer::read(text.as_ptr(), 4)];
-        let (ranges, _) = contents(&[1, word, word], &both).unwrap();
-        assert_eq!(ranges.len(), 2);
-        let (ranges, bytes) = contents(&[1, word, 0], &both).unwrap();
+        assert_eq!(contents(&[1, word, word], &both).unwrap().ranges.len(), 2);
+        let Contents { ranges, bytes, .. } = contents(&[1, word, 0], &both).unwrap();
         assert_eq!((ranges.len(), bytes.len()), (1, 4));
     }
 

@@ -1,0 +1,190 @@
+//! Descriptors of nodes of other computers, for a process that goes on without those: files and devices that this computer has, too, are
+//! open again at the same numbers, with the same flags and at the same place. The rest is out of reach there.
+
+use super::bits::Bits;
+use super::ranges::{borrow_all, for_open};
+use super::stops::{self, Numbers};
+use super::there::There;
+use crate::io::Buffer;
+use crate::numbers::int;
+use crate::private_stack::uninterrupted;
+use crate::report;
+use gondwana_locks::lock;
+use gondwana_node::{Node, Thread};
+use gondwana_sys::Argument;
+use libc::{c_int, off_t, ssize_t};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::mem::ManuallyDrop;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// In a child process: numbers that another node had open, and that are out of reach.
+static LEFT: Bits = Bits::new();
+
+/// The numbers that are open again, with how many threads have had that done. To this process they remain placeholders.
+static OPENED: Mutex<BTreeMap<c_int, usize>> = Mutex::new(BTreeMap::new());
+
+/// Numbers of other nodes that are open again for a new process, until this value is dropped.
+#[derive(Default)]
+pub(crate) struct Reopened {
+    numbers: Vec<c_int>,
+    left: Vec<c_int>,
+}
+
+impl Reopened {
+    /// Opens what can be opened. On one computer, this process gets copies instead, and keeps them.
+    pub(crate) fn all() -> Self {
+        let Some(node) = Node::current().filter(|node| node.has_company() && !Thread::inside_runtime())
+        else {
+            return Self::default();
+        };
+        if node.is_on_one_computer() {
+            borrow_all();
+            return Self::default();
+        }
+        let all = RefCell::new(Self::default());
+        let range = (libc::STDERR_FILENO.unsigned_abs() + 1, u32::MAX);
+        for_open(
+            range,
+            |_| {},
+            |node, owner, number| {
+                let there = There { node, owner };
+                let Some(file) = open_again(there, number) else { return all.borrow_mut().left.push(number) };
+                let lasts = there.call::<c_int>("fcntl", &[number.into(), libc::F_GETFD.into(), 0], &[]);
+                put(file, number, lasts & libc::FD_CLOEXEC != 0);
+                all.borrow_mut().numbers.push(number);
+            },
+        );
+        all.into_inner()
+    }
+
+    /// In the new process, which has copies of this one's memory: they are its own.
+    pub(crate) fn keep(self) {
+        // Not dropped: a thread that is not here may have had the lock.
+        let own = ManuallyDrop::new(self);
+        own.numbers.iter().copied().for_each(stops::taken);
+        own.left.iter().for_each(|&number| LEFT.set(number));
+    }
+}
+
+impl Drop for Reopened {
+    fn drop(&mut self) {
+        let Some(numbers) = Numbers::get().filter(|_| !self.numbers.is_empty()) else { return };
+        uninterrupted(|| {
+            let mut opened = lock(&OPENED);
+            for number in &self.numbers {
+                let users = opened.get_mut(number).map_or(0, |users| {
+                    *users -= 1;
+                    *users
+                });
+                if users == 0 {
+                    opened.remove(number);
+                    numbers.close(*number);
+                }
+            }
+        });
+    }
+}
+
+/// Puts a file in place of the placeholder at a number.
+fn put(file: c_int, number: c_int, until_exec: bool) {
+    let flags = if until_exec { libc::O_CLOEXEC } else { 0 };
+    uninterrupted(|| {
+        let mut opened = lock(&OPENED);
+        *opened.entry(number).or_insert(0) += 1;
+        // SAFETY: touches no memory; the file is nobody else's, and the number one that the program cannot open here.
+        unsafe {
+            gondwana_sys::syscall!(libc::SYS_dup3, file, number, flags);
+            gondwana_sys::syscall!(libc::SYS_close, file);
+        }
+    });
+}
+
+/// True if a child process could have a descriptor of another node.
+pub(crate) fn can_open_again(there: There, number: c_int) -> bool {
+    let file = open_again(there, number);
+    // SAFETY: touches no memory; the file is nobody else's.
+    file.is_some_and(|file| unsafe { gondwana_sys::syscall!(libc::SYS_close, file) } == 0)
+}
+
+/// Opens what another node has open, if this computer has it.
+fn open_again(there: There, number: c_int) -> Option<c_int> {
+    let flags: c_int = there.call("fcntl", &[number.into(), libc::F_GETFL.into(), 0], &[]);
+    let original = status_there(there, number)?;
+    let kinds = [libc::S_IFREG, libc::S_IFDIR, libc::S_IFCHR];
+    let path = path_there(there, number)?;
+    if flags < 0 || !kinds.contains(&(original.st_mode & libc::S_IFMT)) {
+        return None;
+    }
+    let flags = flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC) | libc::O_CLOEXEC | libc::O_NOCTTY;
+    // SAFETY: a private string.
+    let file = unsafe { gondwana_sys::syscall!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0) };
+    if file < 0 {
+        return None;
+    }
+    let file = int(file);
+    if !super::status(file).is_some_and(|found| is_same(&original, &found)) {
+        // SAFETY: touches no memory; the file is nobody else's.
+        unsafe { gondwana_sys::syscall!(libc::SYS_close, file) };
+        return None;
+    }
+    let at: off_t = there.call("lseek", &[number.into(), 0, libc::SEEK_CUR.into()], &[]);
+    if at > 0 {
+        // SAFETY: touches no memory.
+        unsafe { gondwana_sys::syscall!(libc::SYS_lseek, file, at, libc::SEEK_SET) };
+    }
+    Some(file)
+}
+
+/// The same file, perhaps as another computer sees it.
+fn is_same(one: &libc::stat, other: &libc::stat) -> bool {
+    let identity = |file: &libc::stat| (file.st_mode, file.st_ino, file.st_rdev);
+    let contents = |file: &libc::stat| (file.st_size, file.st_mtime, file.st_mtime_nsec);
+    match one.st_mode & libc::S_IFMT {
+        // Each computer has its own, by the same numbers.
+        libc::S_IFCHR => (one.st_mode, one.st_rdev) == (other.st_mode, other.st_rdev),
+        _ => {
+            identity(one) == identity(other)
+                && (one.st_dev == other.st_dev || contents(one) == contents(other))
+        }
+    }
+}
+
+fn status_there(there: There, number: c_int) -> Option<libc::stat> {
+    // SAFETY: zero is a valid value.
+    let mut status: Box<libc::stat> = Box::new(unsafe { std::mem::zeroed() });
+    let place = &raw mut *status;
+    let failed: c_int = there.call("fstat", &[number.into(), place.word()], &[Buffer::result(place)]);
+    (failed == 0).then_some(*status)
+}
+
+fn path_there(there: There, number: c_int) -> Option<CString> {
+    let link = CString::new(format!("/proc/self/fd/{number}")).ok()?;
+    let mut path = vec![0_u8; 4096];
+    let words = [link.as_ptr().word(), path.as_mut_ptr().word(), path.len().word()];
+    let buffers = [
+        Buffer::read(link.as_ptr(), link.as_bytes_with_nul().len()),
+        Buffer::write(path.as_mut_ptr(), path.len()),
+    ];
+    let length: ssize_t = there.call("readlink", &words, &buffers);
+    path.truncate(usize::try_from(length).ok()?);
+    CString::new(path).ok()
+}
+
+/// In a child process that closes a number: true if it was open on another node.
+pub(super) fn give_up(number: c_int) -> bool {
+    LEFT.is_set(number) && LEFT.clear(number)
+}
+
+/// In a child process that uses a number: says so, once, if it is one that it should have.
+pub(super) fn miss(number: c_int, call: &str) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if LEFT.is_set(number) && !SAID.swap(true, Ordering::Relaxed) {
+        report::line(&format!(
+            "{call}() on descriptor {number} in a child process: a node on another computer has it open, and it is no file that both \
+             have; open it in the thread that forks, or run with --threads fill"
+        ));
+    }
+}
