@@ -61,7 +61,7 @@ unsafe fn name_of(path: *const c_char) -> String {
 /// Replaces the process, which may be a node, by a program of this name; returns an error if that fails.
 fn replace_by(name: &str, replace: impl FnOnce() -> c_int) -> c_int {
     let Some(node) = Node::current() else { return replace() };
-    let _reopened = Reopened::all();
+    let _reopened = Reopened::for_program();
     let (failed, error) = node.replace(name, || (replace(), crate::errno::get()));
     crate::errno::set(error);
     failed

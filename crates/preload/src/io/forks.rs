@@ -21,7 +21,7 @@ pub(super) unsafe extern "C" fn fork() -> pid_t {
     if let Some(node) = Node::current() {
         let parent = identity::process();
         delegations::recall_all();
-        let reopened = Reopened::all();
+        let reopened = Reopened::for_fork();
         let mut semaphores = node.all_semaphores();
         semaphores.retain(|semaphore| node.is_shared(to_usize(semaphore.object.0)));
         // SAFETY: forwards the call.

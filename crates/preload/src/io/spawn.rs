@@ -88,7 +88,7 @@ unsafe fn spawn(
     let [arguments, environment] = lists.map(|list| unsafe { Strung::copy(list) });
     let mut number = Box::new(0);
     let mut error = 0;
-    let reopened = Reopened::all();
+    let reopened = Reopened::for_program();
     for_child(|| {
         on_private_stack(&mut || {
             // SAFETY: copies of valid arguments, which live until the function returns.
@@ -204,7 +204,7 @@ pub(super) unsafe extern "C" fn system(command: *const c_char) -> c_int {
     let limit = believed().map_or(vec![], |limit| format!("ulimit -S -n {limit}; ").into_bytes());
     let private = CString::new([&limit, text.to_bytes()].concat()).expect("two texts without NUL");
     // The child runs in this process's memory until the shell begins.
-    let _reopened = Reopened::all();
+    let _reopened = Reopened::for_program();
     let mut status = 0;
     on_private_stack(&mut || status = real(private.as_ptr()));
     status

@@ -279,7 +279,7 @@ pub(super) unsafe extern "C" fn popen(command: *const c_char, mode: *const c_cha
             )
         };
     };
-    let reopened = Reopened::all();
+    let reopened = Reopened::for_program();
     with_purpose(Purpose::Stream, || for_child(|| on_private_stack(&mut start)));
     drop(reopened);
     super::descriptors::notice();

@@ -66,7 +66,18 @@ pub(super) fn borrow(node: &'static Node, owner: usize, number: c_int) -> Borrow
     }
 }
 
-fn give_up(number: c_int) {
+/// Copies a descriptor from its owner, for a new process. `lasts` says whether only one will do that programs inherit. False if there is
+/// no copy now.
+pub(super) fn borrow_for_child(node: &'static Node, owner: usize, number: c_int, lasts: bool) -> bool {
+    let is_wanted = || {
+        let process = node.borrow_descriptor(owner, number);
+        process.is_ok_and(|process| matches!(Lasting::of(process, number), Lasting::AcrossExec))
+    };
+    (!lasts || is_wanted()) && matches!(borrow(node, owner, number), Borrowed::Here)
+}
+
+/// Closes the copy of a descriptor, if there is one.
+pub(super) fn give_up(number: c_int) {
     if BORROWED.clear(number)
         && let Some(numbers) = Numbers::get()
     {

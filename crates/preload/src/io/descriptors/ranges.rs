@@ -43,17 +43,6 @@ pub(crate) fn next_open(from: c_int) -> c_int {
     own.filter(|&number| number >= from).find(|&number| is_programs(number)).unwrap_or(-1)
 }
 
-/// Copies what is open on other nodes only, for a child process.
-pub(super) fn borrow_all() {
-    for_open(
-        (0, c_uint::MAX),
-        |_| {},
-        |node, owner, number| {
-            let _ = borrow::borrow(node, owner, number);
-        },
-    );
-}
-
 fn close_all(range: (c_uint, c_uint)) {
     for_open(
         range,

@@ -1,8 +1,12 @@
-//! Descriptors of nodes of other computers, for a process that goes on without those: files and devices that this computer has, too, are
-//! open again at the same numbers, with the same flags and at the same place. The rest is out of reach there.
+//! Descriptors of other nodes, for a process that goes on without those. On one computer it gets copies. Of nodes of other computers, files
+//! and devices that this computer has, too, are open again at the same numbers, with the same flags and at the same place; the rest is
+//! out of reach there.
+//!
+//! This process has them only until the new one has begun: the other end of a pipe must see that its owner closes it.
 
 use super::bits::Bits;
-use super::ranges::{borrow_all, for_open};
+use super::borrow;
+use super::ranges::for_open;
 use super::stops::{self, Numbers};
 use super::there::There;
 use crate::io::Buffer;
@@ -26,35 +30,59 @@ static LEFT: Bits = Bits::new();
 /// The numbers that are open again, with how many threads have had that done. To this process they remain placeholders.
 static OPENED: Mutex<BTreeMap<c_int, usize>> = Mutex::new(BTreeMap::new());
 
-/// Numbers of other nodes that are open again for a new process, until this value is dropped.
+/// Numbers of other nodes that are open here for a new process, until this value is dropped.
 #[derive(Default)]
 pub(crate) struct Reopened {
+    /// At which there are copies.
+    copies: Vec<c_int>,
+    /// At which something is open again.
     numbers: Vec<c_int>,
     left: Vec<c_int>,
 }
 
 impl Reopened {
-    /// Opens what can be opened. On one computer, this process gets copies instead, and keeps them.
-    pub(crate) fn all() -> Self {
+    /// All that can be had, for a process that goes on with the program's code.
+    pub(crate) fn for_fork() -> Self {
+        Self::all(false)
+    }
+
+    /// What programs inherit, for one that this process starts.
+    pub(crate) fn for_program() -> Self {
+        Self::all(true)
+    }
+
+    fn all(lasts: bool) -> Self {
         let Some(node) = Node::current().filter(|node| node.has_company() && !Thread::inside_runtime())
         else {
             return Self::default();
         };
-        if node.is_on_one_computer() {
-            borrow_all();
-            return Self::default();
-        }
+        let together = node.is_on_one_computer();
         let all = RefCell::new(Self::default());
-        let range = (libc::STDERR_FILENO.unsigned_abs() + 1, u32::MAX);
+        // Between computers, standard descriptors are what the run gives each node.
+        let first = if together { 0 } else { libc::STDERR_FILENO.unsigned_abs() + 1 };
         for_open(
-            range,
+            (first, u32::MAX),
             |_| {},
             |node, owner, number| {
+                if together {
+                    if borrow::borrow_for_child(node, owner, number, lasts) {
+                        all.borrow_mut().copies.push(number);
+                    }
+                    return;
+                }
                 let there = There { node, owner };
-                let Some(file) = open_again(there, number) else { return all.borrow_mut().left.push(number) };
-                let lasts = there.call::<c_int>("fcntl", &[number.into(), libc::F_GETFD.into(), 0], &[]);
-                put(file, number, lasts & libc::FD_CLOEXEC != 0);
-                all.borrow_mut().numbers.push(number);
+                let flags = there.call::<c_int>("fcntl", &[number.into(), libc::F_GETFD.into(), 0], &[]);
+                let until_exec = flags & libc::FD_CLOEXEC != 0;
+                if lasts && until_exec {
+                    return;
+                }
+                match open_again(there, number) {
+                    Some(file) => {
+                        put(file, number, until_exec);
+                        all.borrow_mut().numbers.push(number);
+                    }
+                    None => all.borrow_mut().left.push(number),
+                }
             },
         );
         all.into_inner()
@@ -71,6 +99,7 @@ impl Reopened {
 
 impl Drop for Reopened {
     fn drop(&mut self) {
+        self.copies.iter().copied().for_each(borrow::give_up);
         let Some(numbers) = Numbers::get().filter(|_| !self.numbers.is_empty()) else { return };
         uninterrupted(|| {
             let mut opened = lock(&OPENED);
