@@ -67,7 +67,7 @@ enum Origin {
 /// The first such look: the address of the jump that it decides. `flows` are the functions of a file by ascending addresses.
 pub(crate) fn first(flows: &[Flow], imports: &Imports<'_>, code: &Code<'_>) -> Option<u64> {
     let mut functions = Functions::new(flows, imports, &code.constants);
-    flows.iter().find_map(|flow| Search { flow, imports, functions: &mut functions }.first())
+    flows.iter().find_map(|flow| Search { flow, imports, functions: &mut functions, free: vec![] }.first())
 }
 
 /// A search of one function.
@@ -75,6 +75,8 @@ struct Search<'a, 'b> {
     flow: &'a Flow,
     imports: &'a Imports<'b>,
     functions: &'a mut Functions<'b>,
+    /// By instruction: no lock need be held there. Found if the function locks.
+    free: Vec<bool>,
 }
 
 impl Search<'_, '_> {
@@ -82,6 +84,10 @@ impl Search<'_, '_> {
         let all: Vec<usize> = (0..self.flow.instructions.len()).collect();
         let locks: Vec<usize> =
             all.iter().copied().filter(|&index| self.calls_one_of(index, &LOCKS)).collect();
+        if locks.is_empty() {
+            return None;
+        }
+        self.free = self.find_free();
         let jumps: Vec<usize> = all.iter().copied().filter(|&index| self.is_jump(index)).collect();
         let regions: Vec<(usize, BTreeSet<usize>)> =
             locks.into_iter().map(|lock| (lock, self.under(lock))).collect();
@@ -119,13 +125,13 @@ impl Search<'_, '_> {
         // What a thread also writes without a lock is its own.
         for index in 0..self.flow.instructions.len() {
             if let Some(variable) = self.written(index).filter(|variable| written.contains(variable))
-                && self.is_free(index)
+                && self.free[index]
             {
                 written.remove(&variable);
             }
         }
         let is_first = |search: &mut Self, index: usize| {
-            search.is_free(index) && search.named(index).is_some_and(|variable| written.contains(&variable))
+            search.free[index] && search.named(index).is_some_and(|variable| written.contains(&variable))
         };
         let (jump, _) = looks.iter().find(|(jump, look)| {
             look.read.iter().any(|&(index, _)| is_first(self, index))
@@ -144,7 +150,7 @@ impl Search<'_, '_> {
     }
 
     /// The instructions behind a lock where it is held, however control came there.
-    fn under(&mut self, lock: usize) -> BTreeSet<usize> {
+    fn under(&self, lock: usize) -> BTreeSet<usize> {
         let (mut under, mut next) = (BTreeSet::new(), vec![lock]);
         while let Some(at) = next.pop() {
             for &follower in self.flow.followers(at) {
@@ -153,33 +159,31 @@ impl Search<'_, '_> {
                 }
             }
         }
-        under.retain(|&index| !self.is_free(index));
+        under.retain(|&index| !self.free[index]);
         under
     }
 
-    /// True if control may come to an instruction from the function's beginning or an unlocking, without a lock or another call on the way
-    /// after which the thread sees what others have released.
-    fn is_free(&mut self, index: usize) -> bool {
-        let (mut seen, mut next) = (BTreeSet::from([index]), vec![index]);
+    /// For each instruction, whether control may come there from the function's beginning or an unlocking, without a lock or another call
+    /// on the way after which the thread sees what others have released.
+    fn find_free(&mut self) -> Vec<bool> {
+        let all = 0..self.flow.instructions.len();
+        let mut free: Vec<bool> = all.clone().map(|index| self.begins(index)).collect();
+        for unlock in all.clone().filter(|&index| self.calls_one_of(index, &UNLOCKS)) {
+            self.flow.followers(unlock).iter().for_each(|&follower| free[follower] = true);
+        }
+        let mut next: Vec<usize> = all.filter(|&index| free[index]).collect();
         while let Some(at) = next.pop() {
-            if self.begins(at) {
-                return true;
-            }
-            for &leader in self.flow.leaders(at) {
-                if self.calls_one_of(leader, &UNLOCKS) {
-                    return true;
-                }
-                let acquires = match self.functions.call(&self.flow.instructions[leader]) {
-                    Some(Call::Acquires) => true,
-                    Some(Call::Own(address)) => self.functions.of_function(address).acquires,
-                    _ => false,
-                };
-                if !acquires && seen.insert(leader) {
-                    next.push(leader);
-                }
+            let acquires = match self.functions.call(&self.flow.instructions[at]) {
+                Some(Call::Acquires) => true,
+                Some(Call::Own(address)) => self.functions.of_function(address).acquires,
+                _ => false,
+            };
+            if !acquires {
+                let new = |&follower: &usize| !std::mem::replace(&mut free[follower], true);
+                next.extend(self.flow.followers(at).iter().copied().filter(new));
             }
         }
-        false
+        free
     }
 
     /// True for the first instruction of a function. Without symbols, one that nobody calls is a part of the one before.

@@ -15,8 +15,6 @@ const CONTINUE_MODE_WP: u64 = 1 << 1;
 /// `UFFDIO_COPY_MODE_WP`: likewise.
 const COPY_MODE_WP: u64 = 1 << 1;
 const WRITEPROTECT_MODE_WP: u64 = 1 << 0;
-/// As `MADV_DONTNEED`, also for locked memory (Linux 5.18).
-const MADV_DONTNEED_LOCKED: i32 = 24;
 
 const FEATURES: [(u32, &str); 5] = [
     (sys::UFFD_FEATURE_SIGBUS, "SIGBUS"),
@@ -138,9 +136,10 @@ impl Uffd {
     pub(super) fn zap(&self, base: usize, count: u32) -> Result<(), MemoryError> {
         // By system call: in the preloaded library, the function of that name is the program's.
         // SAFETY: on a shared file mapping both ways drop page table entries, never contents.
-        let drop_by = |how| unsafe { gondwana_sys::syscall!(libc::SYS_madvise, base, bytes(count), how) };
-        // The second one is for what the program has locked; older kernels do not have it.
-        if drop_by(libc::MADV_DONTNEED) == 0 || drop_by(MADV_DONTNEED_LOCKED) == 0 {
+        let drop_by =
+            |how: u32| unsafe { gondwana_sys::syscall!(libc::SYS_madvise, base, bytes(count), how) };
+        // The second one is for what the program has locked; kernels before 5.18 do not have it.
+        if drop_by(sys::MADV_DONTNEED) == 0 || drop_by(sys::MADV_DONTNEED_LOCKED) == 0 {
             Ok(())
         } else {
             Err(MemoryError::last("dropping pages of the program's view"))

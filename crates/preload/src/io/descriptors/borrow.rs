@@ -3,6 +3,7 @@
 
 use super::bits::Bits;
 use super::copy::{Lasting, copy};
+use super::reopened;
 use super::standard;
 use super::status::forget_kind;
 use super::stops::{self, Numbers};
@@ -53,11 +54,18 @@ pub(super) fn borrow(node: &'static Node, owner: usize, number: c_int) -> Borrow
     loop {
         let forgotten = FORGOTTEN.load(Ordering::SeqCst);
         let Ok(process) = node.borrow_descriptor(owner, number) else { return Borrowed::Closed };
-        if !copy(process, number, Lasting::of(process, number)) {
+        let lasting = Lasting::of(process, number);
+        let copied = reopened::alone(|| {
+            let copied = copy(process, number, lasting);
+            if copied {
+                BORROWED.set(number);
+                stops::taken(number);
+            }
+            copied
+        });
+        if !copied {
             return Borrowed::OutOfReach;
         }
-        BORROWED.set(number);
-        stops::taken(number);
         if FORGOTTEN.load(Ordering::SeqCst) == forgotten {
             return Borrowed::Here;
         }
@@ -66,18 +74,7 @@ pub(super) fn borrow(node: &'static Node, owner: usize, number: c_int) -> Borrow
     }
 }
 
-/// Copies a descriptor from its owner, for a new process. `lasts` says whether only one will do that programs inherit. False if there is
-/// no copy now.
-pub(super) fn borrow_for_child(node: &'static Node, owner: usize, number: c_int, lasts: bool) -> bool {
-    let is_wanted = || {
-        let process = node.borrow_descriptor(owner, number);
-        process.is_ok_and(|process| matches!(Lasting::of(process, number), Lasting::AcrossExec))
-    };
-    (!lasts || is_wanted()) && matches!(borrow(node, owner, number), Borrowed::Here)
-}
-
-/// Closes the copy of a descriptor, if there is one.
-pub(super) fn give_up(number: c_int) {
+fn give_up(number: c_int) {
     if BORROWED.clear(number)
         && let Some(numbers) = Numbers::get()
     {

@@ -4,6 +4,7 @@ use crate::numbers::int;
 use libc::{c_int, c_uint};
 
 /// Whether programs that this process runs get a descriptor.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lasting {
     UntilExec,
     AcrossExec,
@@ -31,6 +32,14 @@ impl Lasting {
             Self::UntilExec
         }
     }
+
+    /// The flags with which `dup3` makes such a descriptor.
+    pub(super) fn flags(self) -> c_int {
+        match self {
+            Self::UntilExec => libc::O_CLOEXEC,
+            Self::AcrossExec => 0,
+        }
+    }
 }
 
 /// A copy of another process's descriptor, at a new number here; negative if it cannot be had.
@@ -50,17 +59,14 @@ pub(crate) fn fetch(process: c_int, number: c_int) -> c_int {
 
 /// Puts a copy of another process's descriptor at the same number here.
 pub(super) fn copy(process: c_int, number: c_int, lasting: Lasting) -> bool {
-    let kind = match lasting {
-        Lasting::UntilExec => libc::O_CLOEXEC,
-        Lasting::AcrossExec => 0,
-    };
     let copy = fetch(process, number);
     if copy < 0 {
         return false;
     }
     // SAFETY: the calls touch no memory; the copy is nobody else's.
     unsafe {
-        let done = crate::real!(dup3: fn(c_int, c_int, c_int) -> c_int)(copy, number, kind) == number;
+        let done =
+            crate::real!(dup3: fn(c_int, c_int, c_int) -> c_int)(copy, number, lasting.flags()) == number;
         crate::real!(close: fn(c_int) -> c_int)(copy);
         done
     }

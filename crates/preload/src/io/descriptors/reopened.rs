@@ -5,7 +5,7 @@
 //! This process has them only until the new one has begun: the other end of a pipe must see that its owner closes it.
 
 use super::bits::Bits;
-use super::borrow;
+use super::copy::{Lasting, fetch};
 use super::ranges::for_open;
 use super::stops::{self, Numbers};
 use super::there::There;
@@ -27,15 +27,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// In a child process: numbers that another node had open, and that are out of reach.
 static LEFT: Bits = Bits::new();
 
-/// The numbers that are open again, with how many threads have had that done. To this process they remain placeholders.
+/// The numbers that are open for new processes, with how many threads have had that done. To this process they remain placeholders.
 static OPENED: Mutex<BTreeMap<c_int, usize>> = Mutex::new(BTreeMap::new());
 
 /// Numbers of other nodes that are open here for a new process, until this value is dropped.
 #[derive(Default)]
 pub(crate) struct Reopened {
-    /// At which there are copies.
-    copies: Vec<c_int>,
-    /// At which something is open again.
     numbers: Vec<c_int>,
     left: Vec<c_int>,
 }
@@ -64,23 +61,17 @@ impl Reopened {
             (first, u32::MAX),
             |_| {},
             |node, owner, number| {
-                if together {
-                    if borrow::borrow_for_child(node, owner, number, lasts) {
-                        all.borrow_mut().copies.push(number);
-                    }
+                let Some(original) = Original::find(node, owner, number) else { return };
+                let lasting = original.lasting(number);
+                if lasts && lasting == Lasting::UntilExec {
                     return;
                 }
-                let there = There { node, owner };
-                let flags = there.call::<c_int>("fcntl", &[number.into(), libc::F_GETFD.into(), 0], &[]);
-                let until_exec = flags & libc::FD_CLOEXEC != 0;
-                if lasts && until_exec {
-                    return;
-                }
-                match open_again(there, number) {
+                match original.open(number) {
                     Some(file) => {
-                        put(file, number, until_exec);
+                        put(file, number, lasting);
                         all.borrow_mut().numbers.push(number);
                     }
+                    None if together => {}
                     None => all.borrow_mut().left.push(number),
                 }
             },
@@ -99,7 +90,6 @@ impl Reopened {
 
 impl Drop for Reopened {
     fn drop(&mut self) {
-        self.copies.iter().copied().for_each(borrow::give_up);
         let Some(numbers) = Numbers::get().filter(|_| !self.numbers.is_empty()) else { return };
         uninterrupted(|| {
             let mut opened = lock(&OPENED);
@@ -110,22 +100,68 @@ impl Drop for Reopened {
                 });
                 if users == 0 {
                     opened.remove(number);
-                    numbers.close(*number);
+                    // Unless a thread of this process uses it by now.
+                    if stops::is_stop(*number) {
+                        numbers.close(*number);
+                    }
                 }
             }
         });
     }
 }
 
+/// Makes a number one that this process uses, while nothing is done for new processes.
+pub(super) fn alone<R>(take: impl FnOnce() -> R) -> R {
+    uninterrupted(|| {
+        let _opened = lock(&OPENED);
+        take()
+    })
+}
+
+/// What a descriptor for a new process is made of.
+enum Original {
+    /// The descriptor of a process of this computer.
+    Here(c_int),
+    There(There),
+}
+
+impl Original {
+    /// `None` if it is closed by now.
+    fn find(node: &'static Node, owner: usize, number: c_int) -> Option<Self> {
+        if node.is_on_one_computer() {
+            node.borrow_descriptor(owner, number).ok().map(Self::Here)
+        } else {
+            Some(Self::There(There { node, owner }))
+        }
+    }
+
+    fn lasting(&self, number: c_int) -> Lasting {
+        match self {
+            Self::Here(process) => Lasting::of(*process, number),
+            Self::There(there) => {
+                let flags: c_int = there.call("fcntl", &[number.into(), libc::F_GETFD.into(), 0], &[]);
+                if flags & libc::FD_CLOEXEC == 0 { Lasting::AcrossExec } else { Lasting::UntilExec }
+            }
+        }
+    }
+
+    /// The same file at another number, if it can be had.
+    fn open(&self, number: c_int) -> Option<c_int> {
+        match self {
+            Self::Here(process) => Some(fetch(*process, number)).filter(|&copy| copy >= 0),
+            Self::There(there) => open_again(*there, number),
+        }
+    }
+}
+
 /// Puts a file in place of the placeholder at a number.
-fn put(file: c_int, number: c_int, until_exec: bool) {
-    let flags = if until_exec { libc::O_CLOEXEC } else { 0 };
+fn put(file: c_int, number: c_int, lasting: Lasting) {
     uninterrupted(|| {
         let mut opened = lock(&OPENED);
         *opened.entry(number).or_insert(0) += 1;
         // SAFETY: touches no memory; the file is nobody else's, and the number one that the program cannot open here.
         unsafe {
-            gondwana_sys::syscall!(libc::SYS_dup3, file, number, flags);
+            gondwana_sys::syscall!(libc::SYS_dup3, file, number, lasting.flags());
             gondwana_sys::syscall!(libc::SYS_close, file);
         }
     });
