@@ -68,6 +68,19 @@ fn counters_with_a_page_each_are_private() {
     assert_eq!((found.pattern, found.falsely_shared.len()), (Pattern::Private, 0));
 }
 
+/// One node writes a field, the other reads another one, and gets the page ahead more often than it asks for it.
+#[test]
+fn prefetched_pages_count_where_the_node_touches_them() {
+    let fields = vec![(0, "limit"), (136, "hits")];
+    let state = Known { fields, ..variable("state", DATA, 144) };
+    let mut made = Made::new(2);
+    made.touch(0, Kind::Upgrade, DATA + 136, 1, 44).page(0, Kind::Recall, DATA, 1, 28);
+    made.touch(1, Kind::Read, DATA, 0, 53).page(1, Kind::Prefetched, DATA, 0, 66);
+    made.page(1, Kind::Invalidation, DATA, 0, 94);
+    let analysis = made.analyse(&Source(vec![state]));
+    assert_eq!(area(&analysis, "state").pattern, Pattern::FalselyShared);
+}
+
 /// All nodes write one field, and read the others, which nobody writes.
 #[test]
 fn the_hot_field_of_a_structure_is_named() {

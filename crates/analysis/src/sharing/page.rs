@@ -123,10 +123,16 @@ impl PageHistory {
     fn conclude(&mut self, map: &Map, writes: &Writes) {
         let exact = self.range.end - self.range.start <= PAGE;
         for (&node, used) in &mut self.uses {
-            // A page that was prefetched after it was lost would otherwise have been fetched.
+            // A page that was prefetched after it was lost would otherwise have been fetched, where the node usually
+            // does so.
             if used.losses > 0 && used.ahead > 0 {
-                let at = self.range.clone();
-                self.misses.push(Miss { node, peer: node, at, count: used.ahead, write: false });
+                let own = self.misses.iter_mut().filter(|miss| miss.node == node);
+                if let Some(usual) = own.max_by_key(|miss| miss.count) {
+                    usual.count += used.ahead;
+                } else {
+                    let at = self.range.clone();
+                    self.misses.push(Miss { node, peer: node, at, count: used.ahead, write: false });
+                }
             }
             if let Some(span) = writes.by(node, self.range.start).filter(|_| exact) {
                 used.writes = true;
