@@ -17,6 +17,7 @@ mod registry;
 mod runs;
 mod sc;
 mod slab;
+mod slices;
 pub mod sync;
 mod table;
 mod violation;

@@ -247,7 +247,8 @@ impl Core {
             sink.begins_lock();
         }
         must_be_right(from, self.engine.synchronise(from, message, payload, &mut self.env));
-        if let (Some(sink), SyncMessage::Lock(LockMessage::Token { object })) = (&mut self.env.sink, message)
+        if let (Some(sink), SyncMessage::Lock(LockMessage::Token { object, .. })) =
+            (&mut self.env.sink, message)
         {
             sink.takes_lock(from, object.0);
         }

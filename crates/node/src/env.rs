@@ -373,7 +373,7 @@ impl EngineEnv for NodeEnv {
     }
 
     fn send_sync(&mut self, to: NodeId, message: SyncMessage, payload: &[u8]) {
-        if let (Some(sink), SyncMessage::Lock(LockMessage::Token { object })) = (&self.sink, message) {
+        if let (Some(sink), SyncMessage::Lock(LockMessage::Token { object, .. })) = (&self.sink, message) {
             sink.passes_lock(to, object.0);
         }
         self.messages.count(sync_kind_of(message), SyncMessage::BYTES + payload.len());

@@ -1,8 +1,8 @@
 //! What two [`Sc`](super::Sc) machines say to each other. Page contents travel beside it as plain bytes ("bulk").
 
-use super::hold::Turn;
 use crate::Page;
 use crate::message::{Encoded, Kind};
+use crate::slices::Turn;
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! What a node knows of one page.
 
-use super::hold::Turn;
 use crate::page_table::{self, Flags};
 use crate::slab::NO_RECORD;
+use crate::slices::Turn;
 use crate::{Layout, Page};
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::VecDeque;

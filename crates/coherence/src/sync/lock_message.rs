@@ -1,4 +1,4 @@
-use super::Object;
+use super::{Object, Turn};
 use gondwana_topology::NodeId;
 
 /// What nodes tell each other about mutex tokens.
@@ -10,13 +10,15 @@ pub enum LockMessage {
         object: Object,
         /// The latest of the sender's trylocks, if any waits: see `Ask`.
         attempt: Option<u64>,
+        /// The number of the sender's present or next slice.
+        slice: u32,
     },
-    /// From the manager to the node that asked last before: when you are done, pass the token to `to`.
+    /// From the manager to the node that asked last before: when you are done, pass the token on.
     Pass {
         /// The mutex.
         object: Object,
         /// Who gets the token next.
-        to: NodeId,
+        next: Turn,
         /// As if an `Ask` came along.
         attempt: Option<u64>,
     },
@@ -24,6 +26,8 @@ pub enum LockMessage {
     Token {
         /// The mutex.
         object: Object,
+        /// It has stayed for a slice of the sender.
+        kept: bool,
     },
     /// From the manager: tell `to` if a thread of yours holds the mutex, now or as soon as one gets it.
     Ask {
@@ -59,7 +63,7 @@ impl LockMessage {
         match *self {
             Self::Request { object, .. }
             | Self::Pass { object, .. }
-            | Self::Token { object }
+            | Self::Token { object, .. }
             | Self::Ask { object, .. }
             | Self::AskBefore { object, .. }
             | Self::Busy { object, .. } => object,

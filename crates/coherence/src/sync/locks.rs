@@ -5,17 +5,19 @@ mod attempts;
 mod hot;
 mod line;
 mod queue;
+mod staying;
 
 use super::entry::Word;
 use super::{Entry, LockMessage, LockTable, LockViolation, Object, SyncError, Thread};
+use crate::slices::{Slices, Turn};
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
 pub(super) use hot::HOT;
 use hot::HotMutexes;
-pub use hot::KEPT_USES;
 use line::Lines;
 use queue::{Queues, Waiting};
 use serde::{Deserialize, Serialize};
+pub use staying::KEPT_USES;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,6 +90,7 @@ pub struct LockCounters {
 ///
 /// A token that another node waits for leaves when its holder unlocks, except that of a *hot* mutex, which threads here want back
 /// soon each time: that stays until they have used it [`KEPT_USES`] times, or until [`Locks::let_go`] or [`Locks::let_go_due`].
+/// Nodes that fight for many tokens take turns with all of them: see `slices.rs`.
 ///
 /// The node calls these one at a time, under its lock.
 pub struct Locks {
@@ -98,6 +101,7 @@ pub struct Locks {
     kept_uses: u32,
     queues: Queues,
     hot: HotMutexes,
+    slices: Slices<()>,
     /// The mutexes whose tokens stay until [`Locks::let_go`]; may list one that has left.
     kept: Vec<Object>,
     /// Some were added since [`Locks::take_newly_kept`].
@@ -124,6 +128,7 @@ impl Locks {
             kept_uses: KEPT_USES,
             queues: Queues::default(),
             hot: HotMutexes::new(HOT),
+            slices: Slices::new(staying::SLICES),
             kept: Vec::new(),
             newly_kept: false,
             lines: Lines::new(me),
@@ -181,10 +186,13 @@ impl Locks {
                 entry.set(Word::FreeQueued);
                 self.begin_to_hold(object, env);
             }
-            Some(to) if queue.waiting.is_empty() || queue.handovers >= self.local_handovers => {
+            Some(next)
+                if queue.waiting.is_empty()
+                    || queue.handovers >= self.local_handovers && !queue.stays_for_slice() =>
+            {
                 queue.next = None;
                 entry.set(Word::Leaving);
-                self.leave(object, to, env);
+                self.leave(object, next.node, env);
             }
             _ => self.counters.handovers += u64::from(self.hand_over(object, env)),
         }
@@ -228,11 +236,13 @@ impl Locks {
         env: &mut dyn LockEnv,
     ) -> Result<(), LockViolation> {
         let permitted = match message {
-            LockMessage::Request { object, attempt } => self.enqueue(object, from, attempt, env),
-            LockMessage::Pass { object, to, attempt } => {
-                from == (self.manager)(object) && self.succeed(object, to, attempt, env)
+            LockMessage::Request { object, attempt, slice } => {
+                self.enqueue(object, Turn { slice, node: from }, attempt, env)
             }
-            LockMessage::Token { object } => self.token(object, from, env),
+            LockMessage::Pass { object, next, attempt } => {
+                from == (self.manager)(object) && self.succeed(object, next, attempt, env)
+            }
+            LockMessage::Token { object, kept } => self.token(object, from, kept, env),
             LockMessage::Ask { object, to, attempt } => {
                 let permitted = from == (self.manager)(object) && to != self.me;
                 if permitted {
@@ -256,41 +266,46 @@ impl Locks {
     fn request(&mut self, object: Object, attempt: Option<u64>, env: &mut dyn LockEnv) {
         self.counters.requests += 1;
         let manager = (self.manager)(object);
+        let now = env.now();
+        let slice = self.slices.number(now);
+        self.queues.of(object).asked = now;
         if manager != self.me {
-            env.send(manager, &LockMessage::Request { object, attempt });
+            env.send(manager, &LockMessage::Request { object, attempt, slice });
         } else if let Some(tail) = self.lines.join(object, self.me) {
-            env.send(tail, &LockMessage::Pass { object, to: self.me, attempt });
+            let next = Turn { slice, node: self.me };
+            env.send(tail, &LockMessage::Pass { object, next, attempt });
         }
     }
 
     /// At the manager: another node asks for the token.
-    fn enqueue(&mut self, object: Object, from: NodeId, attempt: Option<u64>, env: &mut dyn LockEnv) -> bool {
-        if (self.manager)(object) != self.me || from == self.me {
+    fn enqueue(&mut self, object: Object, next: Turn, attempt: Option<u64>, env: &mut dyn LockEnv) -> bool {
+        if (self.manager)(object) != self.me || next.node == self.me {
             return false;
         }
-        let Some(tail) = self.lines.join(object, from) else { return false };
+        let Some(tail) = self.lines.join(object, next.node) else { return false };
         if tail == self.me {
-            return self.succeed(object, from, attempt, env);
+            return self.succeed(object, next, attempt, env);
         }
-        env.send(tail, &LockMessage::Pass { object, to: from, attempt });
+        env.send(tail, &LockMessage::Pass { object, next, attempt });
         true
     }
 
-    /// At the tail: `to` is the next in the queue of nodes.
-    fn succeed(&mut self, object: Object, to: NodeId, attempt: Option<u64>, env: &mut dyn LockEnv) -> bool {
-        if to == self.me {
+    /// At the tail: `next` comes next in the queue of nodes.
+    fn succeed(&mut self, object: Object, next: Turn, attempt: Option<u64>, env: &mut dyn LockEnv) -> bool {
+        if next.node == self.me {
             return false;
         }
         let entry = self.table.settled(object, || (self.manager)(object) == self.me);
         // A node that only tries must not wait for the uses of this one.
-        let stays = attempt.is_none() && self.keeps(object);
-        let rests = stays && env.is_active();
+        let stay = if attempt.is_none() { self.stay(object, next, env) } else { None };
+        let rests = stay.is_some_and(|stay| self.will_use(stay, env));
+        self.slices.saw(next.slice);
         loop {
             match entry.word() {
                 Word::Free if rests && entry.transition(Word::Free, Word::FreeQueued) => break,
                 // Mostly nothing is dirty, and nobody here wants the mutex: then all is done without a queue.
                 Word::Free if !rests && entry.transition(Word::Free, Word::Leaving) => {
-                    self.leave(object, to, env);
+                    self.leave(object, next.node, env);
                     return true;
                 }
                 // A thread's fast path raced with this one: look again.
@@ -302,43 +317,44 @@ impl Locks {
             }
         }
         let queue = self.queues.of(object);
-        if queue.next.replace(to).is_some() {
+        if queue.next.replace(next).is_some() {
             return false;
         }
         queue.handovers = 0;
-        if stays && entry.word() != Word::Absent {
+        if let Some(stay) = stay.filter(|_| entry.word() != Word::Absent) {
             let is_free = entry.word() == Word::FreeQueued;
-            self.keep(object);
+            self.keep(object, stay);
             if is_free {
                 self.begin_to_hold(object, env);
             }
         }
         if let Some(attempt) = attempt {
-            self.asked(object, to, attempt, env);
+            self.asked(object, next.node, attempt, env);
         }
         true
     }
 
-    fn token(&mut self, object: Object, from: NodeId, env: &mut dyn LockEnv) -> bool {
+    fn token(&mut self, object: Object, from: NodeId, kept: bool, env: &mut dyn LockEnv) -> bool {
         let Some(queue) = self.queues.get_mut(object) else { return false };
         if !std::mem::take(&mut queue.requested) {
             return false;
         }
         self.counters.tokens_received += 1;
-        self.hot.came(object, env.now());
-        if let Some(to) = queue.next
+        let (next, waited) = (queue.next, env.now().saturating_sub(queue.asked));
+        if let Some(next) = next
             && queue.waiting.is_empty()
         {
             // Nobody here uses it, so there is nothing to release or acquire on the way.
             self.queues.forget(object);
-            self.send_token(object, to, env);
+            self.send_token(object, next.node, kept, env);
             return true;
         }
-        let stays = queue.next.is_some() && self.keeps(object);
+        self.came(object, waited, kept, env.now());
+        let stay = next.and_then(|next| self.stay(object, next, env));
         env.arrived(object, from);
         self.hand_over(object, env);
-        if stays {
-            self.keep(object);
+        if let Some(stay) = stay {
+            self.keep(object, stay);
         }
         true
     }
@@ -381,8 +397,8 @@ impl Locks {
     /// All is released: the token goes, and is asked back if threads of this node wait for it.
     fn pass_on(&mut self, object: Object, to: NodeId, env: &mut dyn LockEnv) {
         self.table.entry(object).set(Word::Absent);
-        self.hot.left(object, env.now());
-        self.send_token(object, to, env);
+        let kept = self.left(object, env.now());
+        self.send_token(object, to, kept, env);
         let Some(queue) = self.queues.get_mut(object) else { return };
         if queue.waiting.is_empty() {
             self.queues.forget(object);
@@ -394,9 +410,9 @@ impl Locks {
         }
     }
 
-    fn send_token(&mut self, object: Object, to: NodeId, env: &mut dyn LockEnv) {
+    fn send_token(&mut self, object: Object, to: NodeId, kept: bool, env: &mut dyn LockEnv) {
         self.counters.tokens_sent += 1;
-        env.send(to, &LockMessage::Token { object });
+        env.send(to, &LockMessage::Token { object, kept });
     }
 }
 
@@ -406,6 +422,8 @@ impl Locks {
 pub(super) struct Limits {
     pub local_handovers: u32,
     pub kept_uses: u32,
+    /// Any token that comes back is kept for a slice, which ends with [`Locks::let_go`].
+    pub slices: bool,
 }
 
 #[cfg(test)]
@@ -414,10 +432,19 @@ impl Locks {
     pub(super) fn with_limits(
         me: NodeId,
         manager: ManagerOf,
-        Limits { local_handovers, kept_uses }: Limits,
+        Limits { local_handovers, kept_uses, slices }: Limits,
     ) -> Self {
         let table = Arc::new(LockTable::with_first_bits(1));
-        Self { local_handovers, kept_uses, hot: HotMutexes::new(1), ..Self::new(me, 2, table, manager) }
+        let shortest = if slices { staying::SLICES.longest } else { Duration::ZERO };
+        let slices =
+            Slices::new(crate::slices::SliceRules { shortest, least: 1, remembered: 4, ..staying::SLICES });
+        Self {
+            local_handovers,
+            kept_uses,
+            hot: HotMutexes::new(1),
+            slices,
+            ..Self::new(me, 2, table, manager)
+        }
     }
 
     pub(super) fn table(&self) -> &LockTable {
@@ -426,7 +453,8 @@ impl Locks {
 
     /// An independent machine in the same state.
     pub(super) fn duplicate(&self) -> Self {
-        let limits = Limits { local_handovers: self.local_handovers, kept_uses: self.kept_uses };
+        let limits =
+            Limits { local_handovers: self.local_handovers, kept_uses: self.kept_uses, slices: false };
         let mut copy = Self::with_limits(self.me, Arc::clone(&self.manager), limits);
         for (object, entry) in self.table.contents() {
             copy.table.entry(object).copy_from(entry);
@@ -434,6 +462,7 @@ impl Locks {
         copy.queues.clone_from(&self.queues);
         copy.lines.clone_from(&self.lines);
         copy.hot.clone_from(&self.hot);
+        copy.slices.clone_from(&self.slices);
         copy.kept.clone_from(&self.kept);
         copy.newly_kept = self.newly_kept;
         copy.attempts = self.attempts;
@@ -445,7 +474,8 @@ impl Locks {
     pub(super) fn essence(&self) -> impl Eq + std::hash::Hash + std::fmt::Debug {
         let words: Vec<_> =
             self.table.contents().into_iter().map(|(object, entry)| (object, entry.parts())).collect();
-        (words, self.queues.contents(), self.lines.contents(), self.attempts, self.hot.clone(), &self.kept)
+        let staying = (self.hot.clone(), self.slices.clone(), &self.kept);
+        (words, self.queues.contents(), self.lines.contents(), self.attempts, staying)
     }
 
     /// True if a token stays for uses of this node.

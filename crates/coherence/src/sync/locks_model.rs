@@ -42,6 +42,9 @@ impl Model for Programs {
             Property::always("a try does not wait for a holder", |model: &Self, world: &World| {
                 world.tries_are_decided(&model.programs)
             }),
+            Property::always("nodes take turns", |model: &Self, world: &World| {
+                !model.limits.slices || world.takes_turns()
+            }),
             Property::always("nobody waits for ever", |model: &Self, world: &World| {
                 let mut events = Vec::new();
                 world.events(&model.programs, &mut events);
@@ -53,15 +56,24 @@ impl Model for Programs {
 
 /// `nodes[node][thread]` is a program; every mutex up to `mutexes` is used.
 fn check(nodes: &[&[&[Op]]], mutexes: u64, local_handovers: u32) {
-    check_keeping(nodes, mutexes, local_handovers, 0);
+    check_limited(nodes, mutexes, Limits { local_handovers, kept_uses: 0, slices: false });
 }
 
 /// The same, where tokens stay for so many uses.
 fn check_keeping(nodes: &[&[&[Op]]], mutexes: u64, local_handovers: u32, kept_uses: u32) {
+    check_limited(nodes, mutexes, Limits { local_handovers, kept_uses, slices: false });
+}
+
+/// The same, where all tokens that come back stay until the node lets go of them.
+fn check_slices(nodes: &[&[&[Op]]], mutexes: u64) {
+    check_limited(nodes, mutexes, Limits { local_handovers: 1, kept_uses: 0, slices: true });
+}
+
+fn check_limited(nodes: &[&[&[Op]]], mutexes: u64, limits: Limits) {
     let model = Programs {
         threads: nodes.iter().map(|threads| threads.len()).collect(),
         programs: nodes.iter().flat_map(|threads| threads.iter().map(|program| program.to_vec())).collect(),
-        limits: Limits { local_handovers, kept_uses },
+        limits,
         mutexes,
     };
     let checker = model.checker().spawn_dfs().join();
@@ -160,4 +172,29 @@ fn trylocks_meet_hot_mutexes() {
     check_keeping(&[&[&twice], &[&twice], &[&tries]], 1, 1, 2);
     check_keeping(&[&[&tries], &[&tries, &twice]], 1, 1, 1);
     check_keeping(&[&[&timed], &[&timed], &[&tries]], 1, 1, 1);
+}
+
+#[test]
+fn two_nodes_take_turns_with_two_mutexes() {
+    let one = [Lock(1), Unlock(1), Lock(2), Unlock(2), Lock(1), Unlock(1), Lock(2), Unlock(2)];
+    let two = [Lock(2), Unlock(2), Lock(1), Unlock(1), Lock(2), Unlock(2), Lock(1), Unlock(1)];
+    check_slices(&[&[&one], &[&two]], 2);
+    check_slices(&[&[&one, &two[..4]], &[&one]], 2);
+}
+
+#[test]
+fn three_nodes_take_turns() {
+    let thrice = [Lock(1), Unlock(1), Lock(1), Unlock(1), Lock(1), Unlock(1)];
+    let both = [Lock(1), Unlock(1), Lock(2), Unlock(2)];
+    check_slices(&[&[&thrice], &[&thrice], &[&thrice]], 1);
+    check_slices(&[&[&both], &[&both], &[&both]], 2);
+}
+
+#[test]
+fn those_that_try_or_time_out_meet_slices() {
+    let tries = [Try(1), Unlock(1), Try(1), Unlock(1)];
+    let twice = [Lock(1), Unlock(1), Lock(1), Unlock(1)];
+    let timed = [Timed(1), Unlock(1), Timed(1), Unlock(1)];
+    check_slices(&[&[&twice], &[&twice], &[&tries]], 1);
+    check_slices(&[&[&timed], &[&timed[..2]], &[&tries[..2]]], 1);
 }

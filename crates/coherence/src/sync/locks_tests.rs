@@ -4,7 +4,7 @@ use super::locks::Limits;
 use super::locks_world::{Event, Op, World};
 use super::{
     Fast, Kind, LOCAL_HANDOVERS, LockEnv, LockGrant, LockMessage, LockTable, Locks, Object, SyncError,
-    Thread, TryOutcome,
+    Thread, TryOutcome, Turn,
 };
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
@@ -71,14 +71,14 @@ pub(super) fn machine(me: NodeId) -> (Locks, Arc<LockTable>, Log) {
 }
 
 pub(super) fn request(attempt: Option<u64>) -> LockMessage {
-    LockMessage::Request { object: MUTEX, attempt }
+    LockMessage::Request { object: MUTEX, attempt, slice: 1 }
 }
 
 fn pass(to: NodeId, attempt: Option<u64>) -> LockMessage {
-    LockMessage::Pass { object: MUTEX, to, attempt }
+    LockMessage::Pass { object: MUTEX, next: Turn { slice: 1, node: to }, attempt }
 }
 
-pub(super) const TOKEN: LockMessage = LockMessage::Token { object: MUTEX };
+pub(super) const TOKEN: LockMessage = LockMessage::Token { object: MUTEX, kept: false };
 const BUSY: LockMessage = LockMessage::Busy { object: MUTEX, attempt: 1 };
 
 fn ask(to: NodeId, attempt: u64) -> LockMessage {
@@ -294,7 +294,8 @@ fn waiters_are_overtaken_a_bounded_number_of_times() {
     const THREADS: usize = 3;
     const HANDOVERS: u32 = 3;
     let programs = vec![[Op::Lock(1), Op::Unlock(1)].repeat(2000); NODES * THREADS];
-    let mut world = World::new(&[THREADS; NODES], Limits { local_handovers: HANDOVERS, kept_uses: 0 }, true);
+    let limits = Limits { local_handovers: HANDOVERS, kept_uses: 0, slices: false };
+    let mut world = World::new(&[THREADS; NODES], limits, true);
     let mut overtaken = [0u32; NODES * THREADS];
     let mut worst = 0;
     let mut choice = 1u64;
@@ -351,10 +352,11 @@ proptest! {
         sections in proptest::collection::vec(proptest::collection::vec(section(), 0..12), 12),
         instant: bool,
         kept_uses in 0..4u32,
+        slices: bool,
         mut seed: u64,
     ) {
         let programs: Vec<Vec<Op>> = sections.into_iter().map(|sections| sections.concat()).collect();
-        let mut world = World::new(&[3; 4], Limits { local_handovers: 2, kept_uses }, instant);
+        let mut world = World::new(&[3; 4], Limits { local_handovers: 2, kept_uses, slices }, instant);
         loop {
             let mut events = Vec::new();
             world.events(&programs, &mut events);

@@ -353,9 +353,18 @@ impl World {
                 },
             };
             let resting = self.nodes.iter().enumerate().filter(here).count();
-            let token = |message: &&LockMessage| **message == LockMessage::Token { object };
+            let token =
+                |message: &&LockMessage| matches!(message, LockMessage::Token { object: other, .. } if *other == object);
             resting + self.around.wires.values().flatten().filter(token).count() == 1
         })
+    }
+
+    /// Of two nodes all of whose threads wait, one has what the other one waits for on its way.
+    pub(super) fn takes_turns(&self) -> bool {
+        self.nodes.len() > 2
+            || !self.around.wires.is_empty()
+            || !self.around.flushing.is_empty()
+            || !self.runners.iter().all(|runner| runner.waits)
     }
 
     /// Once everything on the way has arrived, no trylock is still undecided, whoever holds the mutex.

@@ -1,4 +1,4 @@
-use super::{BarrierMessage, LockMessage, Object};
+use super::{BarrierMessage, LockMessage, Object, Turn};
 use gondwana_topology::NodeId;
 
 /// What the machines of mutexes and barriers tell each other from node to node.
@@ -81,16 +81,16 @@ impl SyncMessage {
 impl From<LockMessage> for Parts {
     #[inline]
     fn from(message: LockMessage) -> Self {
-        let (kind, to, attempt) = match message {
-            LockMessage::Request { attempt, .. } => (kind::REQUEST, NodeId(0), attempt),
-            LockMessage::Pass { to, attempt, .. } => (kind::PASS, to, attempt),
-            LockMessage::Token { .. } => (kind::TOKEN, NodeId(0), None),
-            LockMessage::Ask { to, attempt, .. } => (kind::ASK, to, Some(attempt)),
-            LockMessage::AskBefore { to, attempt, .. } => (kind::ASK_BEFORE, to, Some(attempt)),
-            LockMessage::Busy { attempt, .. } => (kind::BUSY, NodeId(0), Some(attempt)),
+        let (kind, NodeId(node), number, attempt) = match message {
+            LockMessage::Request { attempt, slice, .. } => (kind::REQUEST, NodeId(0), slice, attempt),
+            LockMessage::Pass { next, attempt, .. } => (kind::PASS, next.node, next.slice, attempt),
+            LockMessage::Token { kept, .. } => (kind::TOKEN, NodeId(0), kept.into(), None),
+            LockMessage::Ask { to, attempt, .. } => (kind::ASK, to, 0, Some(attempt)),
+            LockMessage::AskBefore { to, attempt, .. } => (kind::ASK_BEFORE, to, 0, Some(attempt)),
+            LockMessage::Busy { attempt, .. } => (kind::BUSY, NodeId(0), 0, Some(attempt)),
         };
         let (flag, value) = (attempt.is_some(), attempt.unwrap_or(0));
-        Self { kind, flag, node: to.0, number: 0, object: message.object().0, value }
+        Self { kind, flag, node, number, object: message.object().0, value }
     }
 }
 
@@ -120,11 +120,12 @@ impl Parts {
     #[inline]
     fn lock(&self) -> Option<LockMessage> {
         let (object, to, attempt) = (Object(self.object), NodeId(self.node), self.value);
+        let slice = self.number;
         let latest = self.flag.then_some(attempt);
         Some(match self.kind {
-            kind::REQUEST => LockMessage::Request { object, attempt: latest },
-            kind::PASS => LockMessage::Pass { object, to, attempt: latest },
-            kind::TOKEN => LockMessage::Token { object },
+            kind::REQUEST => LockMessage::Request { object, attempt: latest, slice },
+            kind::PASS => LockMessage::Pass { object, next: Turn { slice, node: to }, attempt: latest },
+            kind::TOKEN => LockMessage::Token { object, kept: slice != 0 },
             kind::ASK => LockMessage::Ask { object, to, attempt },
             kind::ASK_BEFORE => LockMessage::AskBefore { object, to, attempt },
             kind::BUSY => LockMessage::Busy { object, attempt },
@@ -156,13 +157,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn locks() -> impl Strategy<Value = LockMessage> {
-        let parts = (0..6, any::<u64>(), any::<u16>(), any::<u64>(), any::<bool>());
-        parts.prop_map(|(kind, object, to, attempt, tries)| {
+        let parts = (0..6, any::<u64>(), any::<u16>(), any::<u64>(), any::<bool>(), any::<u32>());
+        parts.prop_map(|(kind, object, to, attempt, tries, slice)| {
             let (object, to, latest) = (Object(object), NodeId(to), tries.then_some(attempt));
             match kind {
-                0 => LockMessage::Request { object, attempt: latest },
-                1 => LockMessage::Pass { object, to, attempt: latest },
-                2 => LockMessage::Token { object },
+                0 => LockMessage::Request { object, attempt: latest, slice },
+                1 => LockMessage::Pass { object, next: Turn { slice, node: to }, attempt: latest },
+                2 => LockMessage::Token { object, kept: tries },
                 3 => LockMessage::Ask { object, to, attempt },
                 4 => LockMessage::AskBefore { object, to, attempt },
                 _ => LockMessage::Busy { object, attempt },

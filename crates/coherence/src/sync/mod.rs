@@ -83,6 +83,8 @@ pub use table::{LockTable, Table};
 pub use tree::FAN_IN;
 pub use work_sharing::{Claim, Construct, Part};
 
+pub use crate::slices::Turn;
+
 use serde::{Deserialize, Serialize};
 
 /// A synchronisation object of the program, known by its address (the same on every node; never 0).

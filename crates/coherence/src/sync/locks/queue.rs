@@ -1,4 +1,5 @@
 use crate::Waiter;
+use crate::slices::Turn;
 use crate::sync::entry::Word;
 use crate::sync::{Object, Thread};
 use gondwana_topology::NodeId;
@@ -23,7 +24,9 @@ pub(super) struct Queue {
     /// The token was asked for and has not come.
     pub requested: bool,
     /// Where the token goes when this node is done with it.
-    pub next: Option<NodeId>,
+    pub next: Option<Turn>,
+    /// When the token was asked for.
+    pub asked: Duration,
     /// Where the token goes as soon as the flush is complete.
     pub leaving: Option<NodeId>,
     /// Hand-overs within the node since `next` is waiting.
@@ -32,11 +35,18 @@ pub(super) struct Queue {
     pub uses_left: u32,
     /// Until when the token stays for them; `None` until one of them is over.
     pub until: Option<Duration>,
+    /// The token stays for a slice, or has stayed.
+    pub sliced: bool,
     /// Nodes to be told when a thread of this node gets the mutex, each with its trylock.
     pub asking: Vec<(NodeId, u64)>,
 }
 
 impl Queue {
+    /// True if the token is not to leave before a slice ends.
+    pub(super) fn stays_for_slice(&self) -> bool {
+        self.sliced && self.uses_left > 0
+    }
+
     /// The word of a mutex that a thread of this node holds.
     pub(super) fn held(&self) -> Word {
         if self.waiting.is_empty() && self.next.is_none() { Word::Held } else { Word::HeldQueued }
@@ -61,11 +71,12 @@ impl Queue {
     }
 
     fn clear(&mut self) {
-        let Self { waiting, requested, next, leaving, handovers, uses_left, until, asking } = self;
+        let Self { waiting, requested, next, asked, leaving, handovers, uses_left, until, sliced, asking } =
+            self;
         waiting.clear();
         asking.clear();
         (*requested, *next, *leaving, *handovers) = (false, None, None, 0);
-        (*uses_left, *until) = (0, None);
+        (*asked, *uses_left, *until, *sliced) = (Duration::ZERO, 0, None, false);
     }
 
     /// `to` is told when a thread of this node gets the mutex.
@@ -117,6 +128,11 @@ impl Queues {
             self.objects.swap_remove(place);
             self.queues.swap(place, self.objects.len());
         }
+    }
+
+    /// True if a thread of this node waits for a token.
+    pub(super) fn any_requested(&self) -> bool {
+        self.queues[..self.objects.len()].iter().any(|queue| queue.requested)
     }
 
     fn place(&self, object: Object) -> Option<usize> {
