@@ -40,10 +40,12 @@ pub(crate) fn whole() -> &'static Whole {
             "debug" => "dev",
             other => other,
         };
-        // All libraries, because a package alone would want its dependencies with other features.
+        // All libraries, because a package alone would want its dependencies with other features. An example, too: without any,
+        // cargo would leave out the features that only tests want, and build most of what the test was built of once more.
         succeed(
             cargo()
-                .args(["build", "--quiet", "--workspace", "--lib", "--profile", profile, "--target-dir"])
+                .args(["build", "--quiet", "--workspace", "--lib", "--example", "placement_cost"])
+                .args(["--profile", profile, "--target-dir"])
                 .arg(target)
                 .current_dir(&root),
         );
