@@ -48,17 +48,9 @@ fn setup(case: Case, places: usize) -> ClusterSetup {
     let Case { nodes, threads_per_node, pages, page_size, locks, rounds, seed } = case;
     let threads = nodes * threads_per_node;
     let mut world = Setup {
-        nodes,
-        pages,
-        page_size,
         threads: (0..threads).map(|thread| (thread % nodes, vec![])).collect(),
         locks,
-        lazy: true,
-        ahead: 0,
-        stride: 0,
-        manager: None,
-        placed: vec![],
-        given: false,
+        ..Setup::new(nodes, pages, page_size)
     };
     race_free(&mut world, 3, 20, seed);
     place_anywhere(&mut world, places, seed);

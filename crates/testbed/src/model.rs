@@ -20,17 +20,10 @@ impl<P: Machine + Send> Schedules<P> {
     /// Threads run the given programs on pages of two bytes; every final state may be.
     pub fn new(nodes: usize, pages: usize, threads: &[(usize, &[Op])], machine: fn(Layout) -> P) -> Self {
         let setup = Setup {
-            nodes,
-            pages,
-            page_size: 2,
             threads: threads.iter().map(|(node, program)| (*node, program.to_vec())).collect(),
             locks: 2,
             lazy: false,
-            ahead: 0,
-            stride: 0,
-            manager: None,
-            placed: Vec::new(),
-            given: false,
+            ..Setup::new(nodes, pages, 2)
         };
         Self { setup, machine, forbidden: |_| false, possible: |_| true }
     }

@@ -139,6 +139,23 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// So many nodes and pages, managed evenly, without threads and mutexes; nothing comes ahead, and no home is placed.
+    pub fn new(nodes: usize, pages: usize, page_size: usize) -> Self {
+        Self {
+            nodes,
+            pages,
+            page_size,
+            threads: Vec::new(),
+            locks: 0,
+            lazy: true,
+            ahead: 0,
+            stride: 0,
+            manager: None,
+            placed: Vec::new(),
+            given: false,
+        }
+    }
+
     /// The machine as node `me` sees it.
     pub fn layout(&self, me: usize) -> Layout {
         let number = |number: usize| u32::try_from(number).expect("layouts have numbers of 32 bits");

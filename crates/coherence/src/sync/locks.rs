@@ -163,8 +163,9 @@ impl Locks {
         let queue = self.queues.of(object);
         queue.waiting.push_back(Waiting { waiter, thread, attempt: None });
         if entry.word() == Word::Absent && !std::mem::replace(&mut queue.requested, true) {
-            self.hot.wanted(object, env.now());
-            self.request(object, None, env);
+            let now = env.now();
+            self.hot.wanted(object, now);
+            self.request(object, None, now, env);
         }
         Outcome::Wait
     }
@@ -263,10 +264,9 @@ impl Locks {
     }
 
     /// Asks for the token, as the queue says already.
-    fn request(&mut self, object: Object, attempt: Option<u64>, env: &mut dyn LockEnv) {
+    fn request(&mut self, object: Object, attempt: Option<u64>, now: Duration, env: &mut dyn LockEnv) {
         self.counters.requests += 1;
         let manager = (self.manager)(object);
-        let now = env.now();
         let slice = self.slices.number(now);
         self.queues.of(object).asked = now;
         if manager != self.me {
@@ -297,7 +297,7 @@ impl Locks {
         }
         let entry = self.table.settled(object, || (self.manager)(object) == self.me);
         // A node that only tries must not wait for the uses of this one.
-        let stay = if attempt.is_none() { self.stay(object, next, env) } else { None };
+        let stay = if attempt.is_none() { self.stay(object, next, env.now()) } else { None };
         let rests = stay.is_some_and(|stay| self.will_use(stay, env));
         self.slices.saw(next.slice);
         loop {
@@ -340,7 +340,8 @@ impl Locks {
             return false;
         }
         self.counters.tokens_received += 1;
-        let (next, waited) = (queue.next, env.now().saturating_sub(queue.asked));
+        let now = env.now();
+        let (next, waited) = (queue.next, now.saturating_sub(queue.asked));
         if let Some(next) = next
             && queue.waiting.is_empty()
         {
@@ -349,8 +350,8 @@ impl Locks {
             self.send_token(object, next.node, kept, env);
             return true;
         }
-        self.came(object, waited, kept, env.now());
-        let stay = next.and_then(|next| self.stay(object, next, env));
+        self.came(object, waited, kept, now);
+        let stay = next.and_then(|next| self.stay(object, next, now));
         env.arrived(object, from);
         self.hand_over(object, env);
         if let Some(stay) = stay {
@@ -397,7 +398,8 @@ impl Locks {
     /// All is released: the token goes, and is asked back if threads of this node wait for it.
     fn pass_on(&mut self, object: Object, to: NodeId, env: &mut dyn LockEnv) {
         self.table.entry(object).set(Word::Absent);
-        let kept = self.left(object, env.now());
+        let now = env.now();
+        let kept = self.left(object, now);
         self.send_token(object, to, kept, env);
         let Some(queue) = self.queues.get_mut(object) else { return };
         if queue.waiting.is_empty() {
@@ -405,8 +407,8 @@ impl Locks {
         } else {
             queue.requested = true;
             let attempt = queue.latest_attempt();
-            self.hot.wanted(object, env.now());
-            self.request(object, attempt, env);
+            self.hot.wanted(object, now);
+            self.request(object, attempt, now, env);
         }
     }
 

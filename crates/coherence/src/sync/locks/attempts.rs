@@ -41,7 +41,7 @@ impl Locks {
             if std::mem::replace(&mut queue.requested, true) {
                 self.ask_before(object, self.me, attempt, env);
             } else {
-                self.request(object, Some(attempt), env);
+                self.request(object, Some(attempt), env.now(), env);
             }
         }
         TryOutcome::Wait

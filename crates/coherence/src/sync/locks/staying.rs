@@ -48,8 +48,8 @@ impl Locks {
     }
 
     /// Whether the token stays when another node waits for it.
-    pub(super) fn stay(&self, object: Object, next: Turn, env: &dyn LockEnv) -> Option<Stay> {
-        let slice = self.slice_end(object, next, env.now()).map(Stay::Slice);
+    pub(super) fn stay(&self, object: Object, next: Turn, now: Duration) -> Option<Stay> {
+        let slice = self.slice_end(object, next, now).map(Stay::Slice);
         slice.or((self.kept_uses > 0 && self.hot.is_hot(object)).then_some(Stay::Uses))
     }
 
