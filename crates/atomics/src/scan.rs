@@ -8,6 +8,7 @@ use crate::reductions;
 use crate::site;
 use gondwana_elf::{Code, Error};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
@@ -84,7 +85,7 @@ pub struct Analysis {
 }
 
 /// Synchronisation by plain loads and stores.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plain {
     /// How threads do it.
     pub way: Way,
@@ -93,7 +94,7 @@ pub struct Plain {
 }
 
 /// Ways in which threads synchronise by plain loads and stores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Way {
     /// In a loop, one waits for what another one writes.
     Wait,
@@ -179,7 +180,7 @@ fn flows(code: &Code<'_>, imports: &Imports<'_>) -> Vec<Flow> {
 }
 
 /// One instruction.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The function that it is in, if the file has symbols.
     pub function: Option<String>,

@@ -9,15 +9,25 @@
 //! A program that opens libraries by `dlopen` runs code that nobody has seen at the start, so that it needs sequential consistency, too.
 //!
 //! Instructions that only add up the results of OpenMP's reductions are an exception: see [`Atomics::reductions`].
+//!
+//! Files are searched in the order in which the loader searches them for symbols, several at a time, until what is found decides. What a
+//! long search found is kept for the next start.
+
+mod cache;
+mod search;
 
 use crate::program::Program;
-use gondwana_atomics::{Finding, Plain, scan};
+use cache::SearchCache;
+use gondwana_atomics::{Finding, Plain};
 use gondwana_console::failure::Failure;
 use gondwana_elf::is_runtime_library;
+use search::Searched;
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// The atomic instructions of a program and its own libraries.
+/// The atomic instructions of a program and its own libraries, up to the file that decides which consistency they need.
 #[derive(Debug, Default)]
 pub struct Atomics {
     count: usize,
@@ -28,7 +38,7 @@ pub struct Atomics {
     lockable: Vec<u64>,
     /// The program or a library of its own opens further ones.
     opens: bool,
-    /// The first place where threads synchronise by plain loads and stores, unless something else has decided before.
+    /// The first place where threads synchronise by plain loads and stores.
     plain: Option<(Plain, Option<PathBuf>)>,
 }
 
@@ -38,7 +48,7 @@ impl Atomics {
         self.opens || self.plain.is_some() || self.count != 0 && self.reductions().is_none()
     }
 
-    /// How many atomic instructions there are.
+    /// How many atomic instructions there are, up to those of the file that decides.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -55,25 +65,16 @@ impl Atomics {
         &self.lockable
     }
 
-    /// Adds the instructions of one file; `library` is its path unless it is the program itself.
-    fn add(&mut self, image: &[u8], library: Option<&Path>) -> Result<(), gondwana_atomics::Error> {
-        let findings = scan(image)?;
-        self.opens |= findings.opens_libraries;
-        self.count += findings.atomics.len();
+    /// Adds what was found in one file; `library` is its path unless it is the program itself, which comes first.
+    fn add(&mut self, file: Searched, library: Option<&Path>) {
         let library_path = || library.map(Path::to_owned);
+        self.opens |= file.opens_libraries;
+        self.count += file.count;
+        self.plain = self.plain.take().or(file.plain.map(|plain| (plain, library_path())));
+        self.first = self.first.take().or(file.first.map(|first| (first, library_path())));
         if library.is_none() {
-            self.lockable.clone_from(&findings.lockable);
+            (self.lockable, self.reductions) = (file.lockable, file.reductions);
         }
-        let is_decided = self.need_order() && (library.is_some() || self.opens);
-        if !is_decided {
-            let analysis = findings.analyse(image)?;
-            self.plain = analysis.plain.map(|plain| (plain, library_path()));
-            self.reductions = self.reductions.take().or(analysis.reductions);
-        }
-        if self.first.is_none() {
-            self.first = findings.first.map(|first| (first, library_path()));
-        }
-        Ok(())
     }
 }
 
@@ -115,7 +116,7 @@ fn write_place(f: &mut fmt::Formatter<'_>, found: &Finding, library: Option<&Pat
     library.map_or(Ok(()), |library| write!(f, " of {}", library.display()))
 }
 
-/// Searches a program and the libraries that it uses.
+/// Searches a program, and the libraries that it uses as far as they may change which consistency it needs.
 pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
     let shown = |path: &Path, error: &dyn fmt::Display| {
         Failure::cannot(format!(
@@ -123,15 +124,23 @@ pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
             path.display()
         ))
     };
+    let cache = SearchCache::of_user();
     let mut atomics = Atomics::default();
-    atomics.add(&program.image, None).map_err(|error| shown(&program.path, &error))?;
-    for library in program.libraries().map_err(|error| shown(&program.path, &error))? {
-        if is_runtime_library(library) {
-            continue;
-        }
-        let image = std::fs::read(library).map_err(|error| shown(library, &error))?;
-        atomics.add(&image, Some(library)).map_err(|error| shown(library, &error))?;
+    let own = search::file(&program.path, || Ok(Cow::Borrowed(&program.image)), &cache);
+    atomics.add(own.map_err(|error| shown(&program.path, &error))?, None);
+    if atomics.need_order() {
+        return Ok(atomics);
     }
+    let libraries = program.libraries().map_err(|error| shown(&program.path, &error))?;
+    let libraries: Vec<&PathBuf> = libraries.iter().filter(|library| !is_runtime_library(library)).collect();
+    let of_library = |place: usize| {
+        let library = libraries[place];
+        search::file(library, || std::fs::read(library).map(Cow::Owned), &cache)
+    };
+    search::in_order(libraries.len(), of_library, |place, found| {
+        atomics.add(found.map_err(|error| shown(libraries[place], &error))?, Some(libraries[place]));
+        Ok(if atomics.need_order() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
     Ok(atomics)
 }
 
@@ -139,6 +148,27 @@ pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
 mod tests {
     use super::*;
     use gondwana_atomics::Way;
+
+    /// What a library with so many atomic instructions is like.
+    fn searched(count: usize, reductions: Option<Vec<u64>>) -> Searched {
+        let first = (count > 0).then(|| Finding { function: None, address: 1 });
+        Searched { count, first, reductions, ..Searched::default() }
+    }
+
+    #[test]
+    fn reductions_are_the_programs_own() {
+        let library = Path::new("/opt/libx.so");
+        let mut atomics = Atomics::default();
+        atomics.add(searched(2, Some(vec![1, 2])), None);
+        atomics.add(searched(0, None), Some(library));
+        assert!(!atomics.need_order() && atomics.reductions() == Some(&[1, 2]));
+        atomics.add(searched(1, Some(vec![3])), Some(library));
+        assert!(atomics.need_order(), "they would need locks in the library");
+        let mut atomics = Atomics::default();
+        atomics.add(searched(0, None), None);
+        atomics.add(searched(1, Some(vec![3])), Some(library));
+        assert!(atomics.need_order() && atomics.reductions().is_none());
+    }
 
     #[test]
     fn the_reason_names_count_function_and_place() {

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 /// The effective user of this process.
-pub(super) fn this_user() -> u32 {
+pub(crate) fn this_user() -> u32 {
     // SAFETY: touches no memory.
     unsafe { libc::geteuid() }
 }

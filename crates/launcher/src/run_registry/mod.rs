@@ -6,7 +6,7 @@
 
 pub mod answer;
 pub mod ask;
-mod credentials;
+pub(crate) mod credentials;
 pub mod memory;
 pub mod requests;
 mod socket;
