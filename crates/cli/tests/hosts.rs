@@ -412,6 +412,27 @@ fn a_directory_that_another_host_does_not_have_is_named() {
     assert!(stayed.errors.contains(&says) && stayed.errors.lines().count() == 1, "{}", stayed.errors);
 }
 
+/// What a program opens, a host gets from the first node if it does not have the file.
+#[test]
+fn a_library_that_is_opened_need_not_be_on_all_hosts() {
+    if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
+        return eprintln!("skipped, because no mount namespace can be made");
+    }
+    let (whole, folder) = (whole(), Folder::new());
+    let script = "host=$1; libraries=$2; shift 2; test $host = a && exec sh -c \"$*\"\n\
+        exec unshare -m sh -c \"mount -t tmpfs none $libraries && $*\"\n";
+    std::fs::write(folder.join("into"), script).unwrap();
+    let libraries = whole.programs.join("libraries");
+    let launcher = format!("sh ./into {{host}} {} {{command}}", libraries.display());
+    for program in ["conform/dlopen_locals", "cxx/dlopen_throws"] {
+        let program = whole.programs.join(program);
+        let options = ["-n", "4", "--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", &launcher, "--"];
+        let command = [&options[..], &[program.to_str().unwrap(), "-p", "4"]].concat();
+        let ran = run(&mut whole.run(&folder, &command), LIMIT);
+        assert!(ran.output.starts_with("PASS ") && ran.errors.is_empty(), "{}{}", ran.output, ran.errors);
+    }
+}
+
 /// Half of the threads and of the pages are on the other computer, as asked for.
 #[test]
 fn policies_hold_across_hosts() {

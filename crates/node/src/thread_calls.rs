@@ -130,22 +130,46 @@ impl Node {
             return Ok(unsafe { function(argument) });
         }
         self.privately(move || {
-            let id = remote_call_number(to, self.me, self.threads.next_remote_call());
-            let (function, argument) = (function as usize as u64, argument as u64);
-            // Signals are for the program's own threads, but for those that tell of faults.
-            let blocked = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
-            let thread = ThreadSpec {
-                id,
-                function,
-                argument,
-                stack: REMOTE_CALL_STACK,
-                blocked,
-                ..ThreadSpec::default()
-            };
-            self.release_to(to);
-            self.ask_publishing(to, move |ticket| Wire::Start { ticket, thread })?;
+            let id = self.begin_call(to, function, argument)?;
             self.join_thread(id, JoinWait::Forever).map(to_usize)
         })
+    }
+
+    /// As [`Node::call_on`] on several other nodes at the same time; the results in their order.
+    ///
+    /// # Safety
+    /// As for that.
+    pub unsafe fn call_on_each(
+        &'static self,
+        nodes: &[NodeId],
+        function: unsafe extern "C" fn(usize) -> usize,
+        argument: usize,
+    ) -> Vec<Result<usize, i32>> {
+        let nodes = nodes.to_vec();
+        self.privately(move || {
+            let begun: Vec<Result<u64, i32>> =
+                nodes.into_iter().map(|to| self.begin_call(to, function, argument)).collect();
+            let join = |id| self.join_thread(id, JoinWait::Forever).map(to_usize);
+            begun.into_iter().map(|begun| begun.and_then(join)).collect()
+        })
+    }
+
+    /// Has another node call `function(argument)` in a thread, whose number is the result.
+    fn begin_call(
+        &'static self,
+        to: NodeId,
+        function: unsafe extern "C" fn(usize) -> usize,
+        argument: usize,
+    ) -> Result<u64, i32> {
+        let id = remote_call_number(to, self.me, self.threads.next_remote_call());
+        let (function, argument) = (function as usize as u64, argument as u64);
+        // Signals are for the program's own threads, but for those that tell of faults.
+        let blocked = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
+        let thread =
+            ThreadSpec { id, function, argument, stack: REMOTE_CALL_STACK, blocked, ..ThreadSpec::default() };
+        self.release_to(to);
+        self.ask_publishing(to, move |ticket| Wire::Start { ticket, thread })?;
+        Ok(id)
     }
 
     /// Starts a thread on this node, for this or another node.

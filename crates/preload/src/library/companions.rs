@@ -1,6 +1,6 @@
 //! The libraries that come with one.
 
-use super::search;
+use super::{opened, search};
 use gondwana_elf::{LibraryFile, is_runtime_library, loader_folders};
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,8 @@ pub(super) fn of(path: &Path) -> Result<Companions, String> {
 impl Companions {
     /// Adds a library behind those that it needs. `folders` are searched for these, and `visited` are known already.
     fn add(&mut self, path: PathBuf, folders: &[PathBuf], visited: &mut Vec<PathBuf>) -> Result<(), String> {
-        if visited.contains(&path) {
+        // What was opened before came with all that it needs.
+        if visited.contains(&path) || opened::in_file(&path).is_some_and(|known| known.handle != 0) {
             return Ok(());
         }
         visited.push(path.clone());

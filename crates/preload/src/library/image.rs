@@ -1,31 +1,167 @@
 //! The file from which other nodes load a library: as the loader of node 0 has relocated it, and without anything to be done.
+//!
+//! A node that has the library's own file is told only where this one differs.
 
+use crate::map::kernel;
 use gondwana_elf::loaded::LoadedObject;
 use gondwana_elf::strip;
+use gondwana_memory::PAGE_SIZE;
 use gondwana_page::to_usize;
-use std::fs;
+use std::fs::{self, File, Metadata};
+use std::ops::{Deref, DerefMut, Range};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::ptr::null_mut;
 
-/// Makes the file; `None` if it cannot be read, or is not what the loader has loaded.
-pub(super) fn of(object: &LoadedObject<'_>, path: &Path) -> Option<Vec<u8>> {
-    let mut image = fs::read(path).ok()?;
-    let section = object.segment(libc::PT_DYNAMIC)?;
-    let section = to_usize(section.p_offset)..to_usize(section.p_offset + section.p_filesz);
-    let original = image.get(section.clone())?.to_vec();
-    let mut length = 0;
-    for segment in object.loads() {
-        let bytes = to_usize(segment.p_offset)..to_usize(segment.p_offset + segment.p_filesz);
-        length = length.max(bytes.end);
-        let place = image.get_mut(bytes)?;
-        if segment.p_flags & libc::PF_R != 0 {
-            let start = object.range(segment).start as *const u8;
-            // SAFETY: the loader has mapped the segment, which has so many bytes of the file; nobody uses the library yet.
-            unsafe { std::ptr::copy_nonoverlapping(start, place.as_mut_ptr(), place.len()) };
+/// What tells a version of a file of this computer from all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    /// When it was written to, and when it or what is known of it was changed, which no program can set.
+    times: [(i64, i64); 2],
+}
+
+impl Version {
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let of = |file: Metadata| Self {
+            device: file.dev(),
+            inode: file.ino(),
+            bytes: file.size(),
+            times: [(file.mtime(), file.mtime_nsec()), (file.ctime(), file.ctime_nsec())],
+        };
+        fs::metadata(path).ok().map(of)
+    }
+}
+
+/// The file, and the library's own one.
+pub(super) struct Image {
+    bytes: Mapping,
+    /// How long the file is.
+    length: usize,
+    original: Mapping,
+    /// The library's own file.
+    pub version: Version,
+}
+
+impl Image {
+    /// Makes the file; `None` if the library's own one cannot be read, or is not what the loader has loaded.
+    pub(super) fn of(object: &LoadedObject<'_>, path: &Path) -> Option<Self> {
+        let version = Version::of(path)?;
+        let file = File::open(path).ok()?;
+        let length = to_usize(version.bytes);
+        let (original, mut bytes) = (Mapping::of(&file, length)?, Mapping::of(&file, length)?);
+        let section = object.segment(libc::PT_DYNAMIC)?;
+        let section = to_usize(section.p_offset)..to_usize(section.p_offset + section.p_filesz);
+        let mut length = 0;
+        for segment in object.loads() {
+            let part = to_usize(segment.p_offset)..to_usize(segment.p_offset + segment.p_filesz);
+            length = length.max(part.end);
+            let place = bytes.get_mut(part)?;
+            if segment.p_flags & libc::PF_R != 0 {
+                let start = object.range(segment).start as *const u8;
+                // SAFETY: the loader has mapped the segment, which has so many bytes of the file; nobody uses the library yet.
+                let loaded = unsafe { std::slice::from_raw_parts(start, place.len()) };
+                // Most pages are as in the file, and stay the file's.
+                let pages = place.chunks_mut(PAGE_SIZE).zip(loaded.chunks(PAGE_SIZE));
+                pages
+                    .filter(|(page, loaded)| page != loaded)
+                    .for_each(|(page, loaded)| page.copy_from_slice(loaded));
+            }
+        }
+        // The loader has made its addresses absolute, as that of another node will.
+        bytes.get_mut(section.clone())?.copy_from_slice(original.get(section)?);
+        strip(bytes.get_mut(..length)?)?;
+        Some(Self { bytes, length, original, version })
+    }
+
+    /// All of the file.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// Where the file differs from the library's own one, page by page.
+    pub(super) fn changes(&self) -> Vec<Range<usize>> {
+        changes(self.bytes(), &self.original)
+    }
+}
+
+/// Where the pages are that differ.
+fn changes(bytes: &[u8], original: &[u8]) -> Vec<Range<usize>> {
+    let pages = bytes.chunks(PAGE_SIZE).zip(original.chunks(PAGE_SIZE)).enumerate();
+    let mut changes: Vec<Range<usize>> = vec![];
+    for (page, _) in pages.filter(|(_, (new, old))| !old.starts_with(new)) {
+        let place = page * PAGE_SIZE..((page + 1) * PAGE_SIZE).min(bytes.len());
+        match changes.last_mut() {
+            Some(last) if last.end == place.start => last.end = place.end,
+            _ => changes.push(place),
         }
     }
-    // The loader has made its addresses absolute, as that of another node will.
-    image[section].copy_from_slice(&original);
-    image.truncate(length);
-    strip(&mut image)?;
-    Some(image)
+    changes
+}
+
+/// The contents of a file, of which this process has its own version.
+struct Mapping {
+    start: *mut u8,
+    length: usize,
+}
+
+impl Mapping {
+    /// So many bytes of a file, from its first on.
+    fn of(file: &File, length: usize) -> Option<Self> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: maps anywhere.
+        let start =
+            unsafe { kernel::mmap(null_mut(), length, access, libc::MAP_PRIVATE, file.as_raw_fd(), 0) };
+        (start != libc::MAP_FAILED && length > 0).then_some(Self { start: start.cast(), length })
+    }
+}
+
+impl Deref for Mapping {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: it is mapped as long as this value lives.
+        unsafe { std::slice::from_raw_parts(self.start, self.length) }
+    }
+}
+
+impl DerefMut for Mapping {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; the mapping is this value's own.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it any more.
+        unsafe { kernel::munmap(self.start.cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_pages_are_found() {
+        let original = vec![0; 10 * PAGE_SIZE + 30];
+        let mut bytes = original[..8 * PAGE_SIZE + 7].to_vec();
+        assert_eq!(changes(&bytes, &original), []);
+        for place in [PAGE_SIZE, 2 * PAGE_SIZE - 1, 2 * PAGE_SIZE + 5, 8 * PAGE_SIZE + 6] {
+            bytes[place] = 1;
+        }
+        assert_eq!(changes(&bytes, &original), [PAGE_SIZE..3 * PAGE_SIZE, 8 * PAGE_SIZE..8 * PAGE_SIZE + 7]);
+    }
+
+    #[test]
+    fn a_version_is_of_one_file() {
+        let (own, other) = (std::env::current_exe().unwrap(), Path::new("/bin/sh"));
+        assert_eq!(Version::of(&own), Version::of(&own));
+        assert_ne!(Version::of(&own), Version::of(other));
+        assert_eq!(Version::of(Path::new("/no/such/file")), None);
+    }
 }

@@ -198,7 +198,7 @@ impl Group<'_> {
         };
         let mine: Vec<_> =
             objects.iter().zip(&all).filter_map(|(object, prepared)| locals(object, prepared)).collect();
-        let mut handle = 0;
+        let (mut handle, mut libraries) = (0, vec![]);
         for (object, prepared) in objects.iter().zip(&all) {
             // SAFETY: as above.
             if !unsafe { locals::unify(object, &mine) } {
@@ -218,10 +218,11 @@ impl Group<'_> {
                 handle = library.handle;
             }
             share(node, object).ok_or_else(|| self.refuse("the other nodes have no room for it"))?;
-            replica::give(node, object, &library, self.flags)
-                .ok_or_else(|| self.refuse("another node could not load it at the same place"))?;
-            opened::add(library);
+            libraries.push((*object, library));
         }
+        replica::give(node, &libraries, self.flags)
+            .ok_or_else(|| self.refuse("another node could not load it at the same place"))?;
+        libraries.into_iter().for_each(|(_, library)| opened::add(library));
         let initialisers: Vec<_> = all.into_iter().flat_map(|prepared| prepared.initialisers).collect();
         let list = initialisers::list(node, &initialisers).ok_or("out of memory")?;
         Ok(Answer::Library(handle, list))

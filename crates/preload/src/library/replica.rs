@@ -2,8 +2,9 @@
 //! unwind tables and their thread-local variables; but it has nothing to relocate and nothing to run.
 
 use super::gaps::Filler;
+use super::image::{Image, Version};
 use super::opened::{self, Opened};
-use super::{image, load, loading};
+use super::{load, loading};
 use gondwana_elf::loaded::{self, LoadedObject};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
@@ -11,16 +12,23 @@ use gondwana_topology::{Id, NodeId};
 use libc::c_int;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
-use std::io::Write;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A library for other nodes, in shared memory: its path, then its image follow.
+/// How many bytes are written to a file at once.
+const PART: usize = 1 << 16;
+
+/// A library for other nodes, in shared memory: its path, then what changes in its file follow, each change with its place and its
+/// length before it.
 #[repr(C)]
 struct Replica {
+    /// The library that is loaded after it; 0 if there is none.
+    next: usize,
     /// Its pages.
     start: usize,
     bytes: usize,
@@ -28,43 +36,91 @@ struct Replica {
     flags: c_int,
     /// The distance of its thread-local variables from each thread's control block, if it has some.
     locals: Option<u64>,
+    /// The file that is changed; `None`: zeros.
+    version: Option<Version>,
+    /// How long the file becomes.
+    file: usize,
     path: usize,
-    image: usize,
+    changes: usize,
 }
 
-/// Has all other nodes load a library; `None` if one cannot.
+/// What a node says to libraries.
+const FAILED: usize = 0;
+const LOADED: usize = 1;
+/// A file of one is not on its computer.
+const LACKS_FILE: usize = 2;
+
+/// Has all other nodes load libraries in this order; `None` if one cannot.
 pub(super) fn give(
+    node: &'static Node,
+    libraries: &[(&LoadedObject<'static>, Opened)],
+    flags: c_int,
+) -> Option<()> {
+    let images: Option<Vec<Image>> =
+        libraries.iter().map(|(object, library)| Image::of(object, &library.path)).collect();
+    let libraries: Vec<_> = libraries.iter().zip(images?).collect();
+    let mut left: Vec<NodeId> = (1..node.nodes()).map(NodeId::from_index).collect();
+    for whole in [false, true] {
+        let (mut blocks, mut next) = (vec![], 0);
+        for ((object, library), image) in libraries.iter().rev() {
+            let Some(address) = write(node, object, library, image, (flags, whole, next)) else { break };
+            blocks.push(address);
+            next = address;
+        }
+        let answers = if blocks.len() == libraries.len() {
+            // SAFETY: all nodes have this library at the same address; `take` is given what it expects.
+            unsafe { node.call_on_each(&left, take, next) }
+        } else {
+            vec![Err(libc::ENOMEM)]
+        };
+        blocks.into_iter().for_each(|address| node.free(address));
+        if answers.iter().any(|answer| !matches!(answer, Ok(LOADED | LACKS_FILE))) {
+            return None;
+        }
+        let mut answers = answers.into_iter();
+        left.retain(|_| answers.next() == Some(Ok(LACKS_FILE)));
+        if left.is_empty() {
+            break;
+        }
+    }
+    left.is_empty().then_some(())
+}
+
+/// Writes a library for other nodes to a new block of shared memory: `whole`, or as changes of its file.
+fn write(
     node: &'static Node,
     object: &LoadedObject<'_>,
     library: &Opened,
-    flags: c_int,
-) -> Option<()> {
-    let image = image::of(object, &library.path)?;
+    image: &Image,
+    (flags, whole, next): (c_int, bool, usize),
+) -> Option<usize> {
     let path = library.path.as_os_str().as_bytes();
-    let head = size_of::<Replica>();
-    let address = node.allocate(head + path.len() + image.len(), 16, Caller::NONE)?;
+    let changes = if whole { std::iter::once(0..image.bytes().len()).collect() } else { image.changes() };
+    let mut rest = path.to_vec();
+    for change in changes {
+        rest.extend([change.start, change.len()].map(usize::to_ne_bytes).as_flattened());
+        rest.extend(&image.bytes()[change]);
+    }
     let pages = pages_of(object);
+    let head = Replica {
+        next,
+        start: pages.start,
+        bytes: pages.len(),
+        handle: library.handle,
+        flags,
+        locals: library.locals.map(|(_, distance)| distance),
+        version: (!whole).then_some(image.version),
+        file: image.bytes().len(),
+        path: path.len(),
+        changes: rest.len() - path.len(),
+    };
+    let address = node.allocate(size_of::<Replica>() + rest.len(), 16, Caller::NONE)?;
     // SAFETY: the block is long enough for all that is written to it.
     unsafe {
-        (address as *mut Replica).write(Replica {
-            start: pages.start,
-            bytes: pages.len(),
-            handle: library.handle,
-            flags,
-            locals: library.locals.map(|(_, distance)| distance),
-            path: path.len(),
-            image: image.len(),
-        });
-        let rest = (address + head) as *mut u8;
-        std::ptr::copy_nonoverlapping(path.as_ptr(), rest, path.len());
-        std::ptr::copy_nonoverlapping(image.as_ptr(), rest.add(path.len()), image.len());
+        (address as *mut Replica).write(head);
+        std::ptr::copy_nonoverlapping(rest.as_ptr(), (address as *mut Replica).add(1).cast(), rest.len());
     }
-    drop(image);
-    // SAFETY: all nodes have this library at the same address; `take` is given what it expects.
-    let taken = (1..node.nodes())
-        .all(|other| unsafe { node.call_on(NodeId::from_index(other), take, address) } == Ok(1));
-    node.free(address);
-    taken.then_some(())
+    Some(address)
 }
 
 /// The pages from its first to its last.
@@ -73,30 +129,82 @@ pub(super) fn pages_of(object: &LoadedObject<'_>) -> Range<usize> {
     start / PAGE_SIZE * PAGE_SIZE..end.next_multiple_of(PAGE_SIZE)
 }
 
-/// Runs on the other nodes; 1 for success.
-unsafe extern "C" fn take(address: usize) -> usize {
-    let Some(node) = Node::current() else { return 0 };
-    // SAFETY: `give` passes a library with its path and its image.
-    let (replica, path, image) = unsafe {
-        let replica = &*(address as *const Replica);
-        let rest = (address + size_of::<Replica>()) as *const u8;
-        (
-            replica,
-            std::slice::from_raw_parts(rest, replica.path),
-            std::slice::from_raw_parts(rest.add(replica.path), replica.image),
-        )
-    };
-    usize::from(load(node, replica, path, image).is_some())
+/// Runs on the other nodes, with the first of libraries that are to be loaded.
+unsafe extern "C" fn take(first: usize) -> usize {
+    let Some(node) = Node::current() else { return FAILED };
+    let mut next = first;
+    while next != 0 {
+        // SAFETY: `give` passes libraries with their paths and changes.
+        let (replica, rest) = unsafe {
+            let replica = &*(next as *const Replica);
+            let rest = (replica as *const Replica).add(1).cast::<u8>();
+            (replica, std::slice::from_raw_parts(rest, replica.path + replica.changes))
+        };
+        let (path, changes) = rest.split_at(replica.path);
+        let path = Path::new(OsStr::from_bytes(path));
+        // One of them may have been loaded before a file was not there.
+        if opened::with_handle(replica.handle).is_none() {
+            let Some(file) = file(replica, path, changes) else { return LACKS_FILE };
+            if load(node, replica, path, &file).is_none() {
+                return FAILED;
+            }
+        }
+        next = replica.next;
+    }
+    LOADED
 }
 
-fn load(node: &'static Node, replica: &Replica, path: &[u8], image: &[u8]) -> Option<()> {
+/// The file to load, without a name; `None` if this computer does not have the one that is changed.
+fn file(replica: &Replica, path: &Path, mut changes: &[u8]) -> Option<File> {
+    // SAFETY: the name is a string, and the descriptor is nobody else's.
+    let file = unsafe {
+        let descriptor = libc::memfd_create(c"gondwana-library".as_ptr(), libc::MFD_CLOEXEC);
+        (descriptor >= 0).then(|| File::from_raw_fd(descriptor))?
+    };
+    if let Some(version) = replica.version {
+        let original = File::open(path).ok().filter(|_| Version::of(path) == Some(version))?;
+        copy(&original, &file, replica.file)?;
+    }
+    file.set_len(replica.file as u64).ok()?;
+    // In parts, because the kernel cannot read shared pages that are not there.
+    let mut part = vec![0; PART];
+    while let Some((head, rest)) = changes.split_first_chunk::<{ 2 * size_of::<usize>() }>() {
+        let (place, length) = head.split_at(size_of::<usize>());
+        let number = |bytes: &[u8]| usize::from_ne_bytes(bytes.try_into().expect("a half"));
+        let (bytes, rest) = rest.split_at(number(length));
+        for (bytes, place) in bytes.chunks(PART).zip((number(place)..).step_by(PART)) {
+            let part = &mut part[..bytes.len()];
+            part.copy_from_slice(bytes);
+            file.write_all_at(part, place as u64).ok()?;
+        }
+        changes = rest;
+    }
+    Some(file)
+}
+
+/// Copies so many bytes of a file to another one, or as many as there are.
+fn copy(from: &File, to: &File, mut bytes: usize) -> Option<()> {
+    while bytes > 0 {
+        let none = null_mut::<libc::off_t>();
+        // SAFETY: there is no offset to be written.
+        let copied = unsafe {
+            gondwana_sys::syscall!(libc::SYS_sendfile, to.as_raw_fd(), from.as_raw_fd(), none, bytes)
+        };
+        match usize::try_from(copied).ok()? {
+            0 => break,
+            copied => bytes -= copied.min(bytes),
+        }
+    }
+    Some(())
+}
+
+fn load(node: &'static Node, replica: &Replica, path: &Path, file: &File) -> Option<()> {
     let pages = replica.start..replica.start + replica.bytes;
     // SAFETY: the pages were allocated for the library, so that nobody uses them.
     if !unsafe { node.exclude_pages(pages.clone()) } {
         return None;
     }
-    let file = file(image)?;
-    let name = name(&file);
+    let name = name(file);
     let filler = Filler::above(pages.end, pages.len())?;
     load::touch_stack();
     let flags = replica.flags & libc::RTLD_GLOBAL | libc::RTLD_NOW;
@@ -110,7 +218,6 @@ fn load(node: &'static Node, replica: &Replica, path: &[u8], image: &[u8]) -> Op
     if prepared.distance != replica.locals {
         return None;
     }
-    let path = Path::new(OsStr::from_bytes(path));
     // SAFETY: as above; nobody asks for its name yet. The name lives for ever.
     unsafe {
         let named: &'static CStr =
@@ -133,23 +240,6 @@ fn load(node: &'static Node, replica: &Replica, path: &[u8], image: &[u8]) -> Op
         locals: prepared.distance.map(|distance| (object.thread_module(), distance)),
     });
     Some(())
-}
-
-/// A file without a name.
-fn file(contents: &[u8]) -> Option<File> {
-    // SAFETY: the name is a string, and the descriptor is nobody else's.
-    let mut file = unsafe {
-        let descriptor = libc::memfd_create(c"gondwana-library".as_ptr(), libc::MFD_CLOEXEC);
-        (descriptor >= 0).then(|| File::from_raw_fd(descriptor))?
-    };
-    // In parts, because the kernel cannot read shared pages that are not there.
-    let mut part = vec![0; 1 << 20];
-    for contents in contents.chunks(part.len()) {
-        let part = &mut part[..contents.len()];
-        part.copy_from_slice(contents);
-        file.write_all(part).ok()?;
-    }
-    Some(file)
 }
 
 /// A path of a file, which this process has not used for any other: the loader takes files of equal names for the same.

@@ -66,11 +66,11 @@ fn give(node: &'static Node, end: usize, handle: usize, path: &Path, text: &str)
         std::ptr::copy_nonoverlapping(path.as_ptr(), rest, path.len());
         std::ptr::copy_nonoverlapping(text.as_ptr(), rest.add(path.len()), text.len());
     }
+    let others: Vec<NodeId> = (1..node.nodes()).map(NodeId::from_index).collect();
     // SAFETY: all nodes have this library at the same address; `take` is given what it expects.
-    let taken = (1..node.nodes())
-        .all(|other| unsafe { node.call_on(NodeId::from_index(other), take, address) } == Ok(1));
+    let taken = unsafe { node.call_on_each(&others, take, address) };
     node.free(address);
-    taken.then_some(())
+    taken.iter().all(|taken| *taken == Ok(1)).then_some(())
 }
 
 /// Runs on the other nodes; 1 for success.
