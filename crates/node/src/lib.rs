@@ -72,6 +72,7 @@ pub use start::{Hooks, StartError};
 pub use stdio_calls::{MOST_BYTES, StreamAction, StreamCall, StreamDone};
 pub use sync::{Arrival, BarrierWait, JoinWait, MutexKind, RwOperation};
 pub use thread::Thread;
+pub use wait::Pause;
 pub use wait_slots::WaitSlot;
 pub use waker::Waker;
 pub use wire::{FileMapping, ProcessChange, StandardStream, ThreadSpec};

@@ -22,6 +22,8 @@ pub(crate) struct Threads {
     waiting: AtomicU32,
     /// Those of them that wait for a page.
     awaiting_pages: AtomicU32,
+    /// Those in a call by which a thread lets time go by: it looks again and again for what another one does.
+    pausing: AtomicU32,
     /// Threads that were started here so far.
     started: AtomicU64,
     /// Calls in threads of other nodes so far.
@@ -42,6 +44,7 @@ impl Threads {
             live: AtomicU32::new(u32::from(is_first)),
             waiting: AtomicU32::new(0),
             awaiting_pages: AtomicU32::new(0),
+            pausing: AtomicU32::new(0),
             started: AtomicU64::new(0),
             remote_calls: AtomicU32::new(0),
             any_remote: AtomicBool::new(false),
@@ -132,9 +135,19 @@ impl Threads {
         self.live() > self.waiting.load(Ordering::Relaxed)
     }
 
-    /// True if a thread of this node runs, or waits for nothing but a page.
+    /// True if a thread of this node runs and does not pause, or waits for nothing but a page.
     pub(crate) fn any_computes(&self) -> bool {
-        self.live() + self.awaiting_pages.load(Ordering::Relaxed) > self.waiting.load(Ordering::Relaxed)
+        let idle = self.waiting.load(Ordering::Relaxed) + self.pausing.load(Ordering::Relaxed);
+        self.live() + self.awaiting_pages.load(Ordering::Relaxed) > idle
+    }
+
+    /// The calling thread begins to let time go by, or goes on.
+    pub(crate) fn pauses(&self, begins: bool) {
+        let _before = if begins {
+            self.pausing.fetch_add(1, Ordering::Relaxed)
+        } else {
+            self.pausing.fetch_sub(1, Ordering::Relaxed)
+        };
     }
 
     /// The calling thread begins to wait for a page, or has it.

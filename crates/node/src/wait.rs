@@ -28,6 +28,15 @@ pub(crate) struct Poller {
     _uninterrupted: Uninterrupted,
 }
 
+/// The calling thread lets time go by as long as this value lives.
+pub struct Pause(&'static Node);
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        self.0.threads.pauses(false);
+    }
+}
+
 impl Node {
     /// Waits for an event of `mask`, receiving messages meanwhile; 0 if the time is over first.
     pub(crate) fn wait(&'static self, slot: WaitSlot, mask: u32, until: Option<Instant>) -> u32 {
@@ -131,6 +140,19 @@ impl Node {
         let seen = if seen == 0 { self.sleep(slot, mask, until) } else { seen };
         self.threads.end_wait();
         seen
+    }
+
+    /// The calling thread, one of the program's, leaves its processor to others, or sleeps for a time, as long as the value lives. Such
+    /// threads look again and again for what another one does, and nothing needs to stay here for them. `uninterrupted` gets what has to
+    /// be done where nothing interrupts it.
+    pub fn pause(&'static self, uninterrupted: impl FnOnce(&dyn Fn())) -> Pause {
+        self.threads.pauses(true);
+        if self.service.is_wanted() && !self.threads.any_computes() {
+            uninterrupted(&|| {
+                let _next = self.core().let_go();
+            });
+        }
+        Pause(self)
     }
 
     /// Receives messages for the time of one that is on the way already; true if an event of `mask` has come with it. So

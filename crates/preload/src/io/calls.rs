@@ -3,6 +3,8 @@
 use super::Buffer;
 use crate::accesses;
 use crate::numbers::many;
+use crate::process::scheduling::pause;
+use crate::pthread::cancel::{at_point, at_point_if};
 use gondwana_memory::PAGE_SIZE;
 use libc::{
     c_char, c_int, c_uint, c_void, clockid_t, gid_t, off_t, pid_t, rusage, sigset_t, size_t, sockaddr,
@@ -44,7 +46,6 @@ crate::guarded! {
     fn getsockopt[fd](fd: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut socklen_t) -> c_int {
         Buffer::result(length), Buffer::write(value, length_at(length))
     }
-    fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int { Buffer::value(time), Buffer::result(left) }
     fn getrusage(who: c_int, result: *mut rusage) -> c_int { Buffer::result(result) }
     fn settimeofday(time: *const timeval, zone: *const timezone) -> c_int { Buffer::value(time), Buffer::value(zone) }
     fn clock_getres(clock: clockid_t, result: *mut timespec) -> c_int { Buffer::result(result) }
@@ -105,6 +106,19 @@ pub(super) unsafe extern "C" fn clock_gettime(clock: clockid_t, result: *mut tim
 }
 
 /// # Safety
+/// As the C library's `nanosleep`.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int {
+    let _pause = pause();
+    at_point_if(true, || {
+        super::with_buffers(&[Buffer::value(time), Buffer::result(left)], || {
+            // SAFETY: forwards the caller's arguments.
+            unsafe { crate::real!(nanosleep: fn(*const timespec, *mut timespec) -> c_int)(time, left) }
+        })
+    })
+}
+
+/// # Safety
 /// As the C library's `clock_nanosleep`, which returns its error.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn clock_nanosleep(
@@ -113,6 +127,7 @@ pub(super) unsafe extern "C-unwind" fn clock_nanosleep(
     time: *const timespec,
     left: *mut timespec,
 ) -> c_int {
+    let _pause = pause();
     let sleep = || {
         super::with_buffers_returning_error(&[Buffer::value(time), Buffer::result(left)], || {
             // SAFETY: forwards the caller's arguments.
@@ -123,5 +138,5 @@ pub(super) unsafe extern "C-unwind" fn clock_nanosleep(
             }
         })
     };
-    crate::pthread::cancel::at_point(sleep, |error| *error == libc::EINTR)
+    at_point(sleep, |error| *error == libc::EINTR)
 }

@@ -2,6 +2,8 @@
 
 use super::identity::kernel_number;
 use crate::io::{Buffer, with_buffers};
+use crate::private_stack::uninterrupted;
+use gondwana_node::{Node, Pause};
 use libc::{c_int, c_void, id_t, pid_t, sched_param, size_t};
 use std::sync::OnceLock;
 
@@ -27,6 +29,20 @@ of_a_thread! {
     fn sched_getscheduler(number: pid_t) {}
     fn sched_setparam(number: pid_t, new: *const sched_param) { Buffer::value(new) }
     fn sched_getparam(number: pid_t, result: *mut sched_param) { Buffer::result(result) }
+}
+
+/// The calling thread lets time go by as long as the value lives.
+pub(crate) fn pause() -> Option<Pause> {
+    Node::current().map(|node| node.pause(|let_go| uninterrupted(let_go)))
+}
+
+/// # Safety
+/// Has no preconditions.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sched_yield() -> c_int {
+    let _pause = pause();
+    // SAFETY: touches no memory.
+    crate::numbers::int(unsafe { gondwana_sys::syscall!(libc::SYS_sched_yield) })
 }
 
 /// The thread's number, where a process is meant.

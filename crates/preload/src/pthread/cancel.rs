@@ -9,6 +9,7 @@
 use super::thread::pthread_exit;
 use crate::io::Failing;
 use crate::private_stack::uninterrupted;
+use crate::process::scheduling;
 use gondwana_locks::lock;
 use gondwana_node::{Node, ProcessChange, Thread, WaitSlot};
 use gondwana_page::to_usize;
@@ -268,7 +269,6 @@ const POINTS: &[&str] = &[
     "fdatasync",
     "fsync",
     "msync",
-    "nanosleep",
     "pread",
     "pread64",
     "preadv",
@@ -419,6 +419,7 @@ macro_rules! sleeping {
         /// Has no preconditions.
         #[unsafe(no_mangle)]
         pub(super) unsafe extern "C-unwind" fn $name(time: $type) -> $result {
+            let _pause = scheduling::pause();
             // SAFETY: touches no memory.
             at_point(|| unsafe { crate::real!($name: fn($type) -> $result)(time) }, |&left| left != 0)
         }
@@ -434,6 +435,7 @@ sleeping! {
 /// Has no preconditions.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn pause() -> c_int {
+    let _pause = scheduling::pause();
     // SAFETY: touches no memory.
     at_point(|| unsafe { crate::real!(pause: fn() -> c_int)() }, |_| true)
 }
