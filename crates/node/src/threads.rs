@@ -215,6 +215,23 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_pauses_does_not_compute() {
+        let threads = threads(2);
+        assert!(threads.any_computes(), "main");
+        threads.pauses(true);
+        assert!(!threads.any_computes() && threads.any_runs());
+        threads.start(7, || Ok(70)).unwrap();
+        assert!(threads.any_computes(), "the other one");
+        threads.begin_wait();
+        assert!(!threads.any_computes());
+        threads.awaits_page(true);
+        assert!(threads.any_computes());
+        threads.awaits_page(false);
+        threads.pauses(false);
+        assert!(threads.any_computes());
+    }
+
+    #[test]
     fn a_thread_has_its_native_name_until_it_ends() {
         let threads = threads(1);
         threads.start(7, || Ok(70)).unwrap();
