@@ -151,7 +151,7 @@ mod tests {
 
     /// What a library with so many atomic instructions is like.
     fn searched(count: usize, reductions: Option<Vec<u64>>) -> Searched {
-        let first = (count > 0).then(|| Finding { function: None, address: 1 });
+        let first = (count > 0).then_some(Finding { function: None, address: 1 });
         Searched { count, first, reductions, ..Searched::default() }
     }
 
