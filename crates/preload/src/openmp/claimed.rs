@@ -140,10 +140,11 @@ impl Claimed {
     fn next_batch(&mut self, chunks: &Chunks) -> u64 {
         let now = Instant::now();
         let lasted = self.since.replace(now).map(|since| now - since);
-        // Of a part, its manager gives no more than half of what is left.
+        let left = chunks.total - self.next;
         let most = match chunks.part {
-            None => (chunks.total - self.next) / chunks.chunk / (CLAIMS * chunks.threads),
-            Some(_) => u64::MAX,
+            None => left / chunks.chunk / (CLAIMS * chunks.threads),
+            // Its manager gives no more than half of what is left of a part.
+            Some(_) => left / chunks.chunk / 2,
         };
         match lasted {
             // What is few because few are left says nothing of the next loop.
@@ -231,6 +232,18 @@ mod tests {
         assert!(run(&chunks(10_000, 3), Duration::ZERO) < 60);
         assert_eq!(run(&chunks(0, 3), Duration::ZERO), 0);
         assert_eq!(run(&chunks(7, 100), Duration::ZERO), 1);
+    }
+
+    #[test]
+    fn threads_that_claim_parts_at_the_same_time_claim_no_more_than_there_is() {
+        let part = Some(Part { number: 0, of: 2 });
+        let chunks = Chunks { part, ..chunks(1000, 1) };
+        let mut claimed = Claimed::new(chunks.construct, 1);
+        for _ in 0..200 {
+            claimed.since = Some(Instant::now());
+            let claim = claimed.take(&chunks).unwrap_err();
+            assert!((1..=500).contains(&claim.least), "{}", claim.least);
+        }
     }
 
     #[test]
