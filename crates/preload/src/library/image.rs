@@ -7,7 +7,7 @@ use gondwana_elf::loaded::LoadedObject;
 use gondwana_elf::strip;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_page::to_usize;
-use std::fs::{self, File, Metadata};
+use std::fs::File;
 use std::ops::{Deref, DerefMut, Range};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -25,14 +25,14 @@ pub(super) struct Version {
 }
 
 impl Version {
-    pub(super) fn of(path: &Path) -> Option<Self> {
-        let of = |file: Metadata| Self {
-            device: file.dev(),
-            inode: file.ino(),
-            bytes: file.size(),
-            times: [(file.mtime(), file.mtime_nsec()), (file.ctime(), file.ctime_nsec())],
-        };
-        fs::metadata(path).ok().map(of)
+    pub(super) fn of(file: &File) -> Option<Self> {
+        let known = file.metadata().ok()?;
+        Some(Self {
+            device: known.dev(),
+            inode: known.ino(),
+            bytes: known.size(),
+            times: [(known.mtime(), known.mtime_nsec()), (known.ctime(), known.ctime_nsec())],
+        })
     }
 }
 
@@ -49,8 +49,8 @@ pub(super) struct Image {
 impl Image {
     /// Makes the file; `None` if the library's own one cannot be read, or is not what the loader has loaded.
     pub(super) fn of(object: &LoadedObject<'_>, path: &Path) -> Option<Self> {
-        let version = Version::of(path)?;
         let file = File::open(path).ok()?;
+        let version = Version::of(&file)?;
         let length = to_usize(version.bytes);
         let (original, mut bytes) = (Mapping::of(&file, length)?, Mapping::of(&file, length)?);
         let section = object.segment(libc::PT_DYNAMIC)?;
@@ -159,9 +159,9 @@ mod tests {
 
     #[test]
     fn a_version_is_of_one_file() {
-        let (own, other) = (std::env::current_exe().unwrap(), Path::new("/bin/sh"));
-        assert_eq!(Version::of(&own), Version::of(&own));
-        assert_ne!(Version::of(&own), Version::of(other));
-        assert_eq!(Version::of(Path::new("/no/such/file")), None);
+        let version = |path: &Path| Version::of(&File::open(path).unwrap()).unwrap();
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(version(&own), version(&own));
+        assert_ne!(version(&own), version(Path::new("/bin/sh")));
     }
 }

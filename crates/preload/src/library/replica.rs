@@ -162,7 +162,7 @@ fn file(replica: &Replica, path: &Path, mut changes: &[u8]) -> Option<File> {
         (descriptor >= 0).then(|| File::from_raw_fd(descriptor))?
     };
     if let Some(version) = replica.version {
-        let original = File::open(path).ok().filter(|_| Version::of(path) == Some(version))?;
+        let original = File::open(path).ok().filter(|file| Version::of(file) == Some(version))?;
         copy(&original, &file, replica.file)?;
     }
     file.set_len(replica.file as u64).ok()?;
