@@ -3,6 +3,7 @@
 //! - `headers`, `program`, `library`, `code`, `file` and `stripped` read ELF files by the `object` crate. They trust nothing
 //!   that a file says.
 //! - [`loaded`] reads what the loader of this process has mapped; all `unsafe` code of this crate is there and in `folders`.
+//! - `file_version` tells versions of files apart.
 //! - `folders`, `cache`, `listing` and `runtime` know where the loader looks for libraries, which ones it loads with a program,
 //!   and which of them belong to the language runtimes.
 
@@ -10,6 +11,7 @@ mod cache;
 mod code;
 mod data_segments;
 mod file;
+mod file_version;
 mod folders;
 mod functions;
 mod headers;
@@ -25,6 +27,7 @@ pub use cache::cached_library;
 pub use code::{Code, CodeSection};
 pub use data_segments::{DataSegment, data_segments};
 pub use file::{ElfFile, Symbol, SymbolKind};
+pub use file_version::FileVersion;
 pub use folders::{find_in, loader_folders};
 pub use functions::functions;
 pub use headers::{Dependencies, has_interpreter, has_symbol_table};

@@ -147,12 +147,11 @@ impl Node {
     }
 
     /// The calling thread, one of the program's, leaves its processor to others, or sleeps for a time, as long as the value lives. Such
-    /// threads look again and again for what another one does, and nothing needs to stay here for them. `uninterrupted` gets what has to
-    /// be done where nothing interrupts it.
-    pub fn pause(&'static self, uninterrupted: impl FnOnce(&dyn Fn())) -> Pause {
+    /// threads look again and again for what another one does, and nothing needs to stay here for them.
+    pub fn pause(&'static self) -> Pause {
         self.threads.pauses(true);
         if self.service.is_wanted() && !self.threads.any_computes() {
-            uninterrupted(&|| {
+            self.undisturbed(|| {
                 let _next = self.core().let_go();
             });
         }

@@ -1,11 +1,11 @@
 //! What long searches found, kept in the user's folder for caches.
 //!
-//! A file is known by its place in the file system, its size and the times of its last changes, of which the kernel keeps one that
-//! programs cannot set. Each build of this command has a folder of its own: another one may search differently.
+//! A file is known by its version. Each build of this command has a folder of its own: another one may search differently.
 
 use super::search::Searched;
 use crate::hosts::protocol::digest;
 use crate::run_registry::credentials::this_user;
+use gondwana_elf::FileVersion;
 use std::env;
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
@@ -25,11 +25,15 @@ impl SearchCache {
         let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
         let build = env::current_exe().and_then(fs::metadata).ok();
-        Self(caches.zip(build).map(|(caches, build)| caches.join("gondwana/searched").join(name(&build))))
+        Self(
+            caches
+                .zip(build)
+                .map(|(caches, build)| caches.join("gondwana/searched").join(name(FileVersion::of(&build)))),
+        )
     }
 
     /// What was found in this version of a file.
-    pub(super) fn get(&self, version: &Metadata) -> Option<Searched> {
+    pub(super) fn get(&self, version: FileVersion) -> Option<Searched> {
         let folder = self.0.as_deref()?;
         // What others could have put there says nothing.
         let of_user = fs::metadata(folder).is_ok_and(|folder| folder.uid() == this_user());
@@ -38,7 +42,7 @@ impl SearchCache {
     }
 
     /// Keeps what was found in this version of a file. Without room it is searched again next time.
-    pub(super) fn put(&self, version: &Metadata, found: &Searched) {
+    pub(super) fn put(&self, version: FileVersion, found: &Searched) {
         if let Some(folder) = &self.0 {
             let _ = self.write(folder, &name(version), found);
         }
@@ -70,9 +74,8 @@ fn remove_old(folder: &Path) {
 }
 
 /// The name of a version of a file.
-fn name(file: &Metadata) -> String {
-    let times = [(file.mtime(), file.mtime_nsec()), (file.ctime(), file.ctime_nsec())];
-    let mut name = digest(format!("{} {} {} {times:?}", file.dev(), file.ino(), file.size()).as_bytes());
+fn name(version: FileVersion) -> String {
+    let mut name = digest(format!("{version:?}").as_bytes());
     name.truncate(32);
     name
 }
@@ -99,6 +102,10 @@ mod tests {
         }
     }
 
+    fn version_of(path: &Path) -> FileVersion {
+        FileVersion::of(&path.metadata().unwrap())
+    }
+
     #[test]
     fn a_known_file_is_not_read_and_a_changed_one_is() {
         let folder = Folder::new("known");
@@ -107,11 +114,11 @@ mod tests {
         fs::write(&file, "no ELF file").unwrap();
         let unread = || -> io::Result<Cow<'_, [u8]>> { panic!("it is known") };
         let found = Searched { count: 3, lockable: vec![7], ..Searched::default() };
-        assert_eq!(cache.get(&file.metadata().unwrap()), None);
-        cache.put(&file.metadata().unwrap(), &found);
+        assert_eq!(cache.get(version_of(&file)), None);
+        cache.put(version_of(&file), &found);
         assert_eq!(search::file(&file, unread, &cache).unwrap(), found);
         let other = SearchCache(Some(folder.0.join("cache/b")));
-        assert_eq!(other.get(&file.metadata().unwrap()), None, "another build searches for itself");
+        assert_eq!(other.get(version_of(&file)), None, "another build searches for itself");
         fs::write(&file, "not an ELF file").unwrap();
         let error = search::file(&file, || fs::read(&file).map(Cow::Owned), &cache).unwrap_err();
         assert!(!error.to_string().is_empty());
@@ -121,9 +128,8 @@ mod tests {
     fn a_damaged_entry_is_none() {
         let folder = Folder::new("damaged");
         let cache = SearchCache(Some(folder.0.clone()));
-        let version = folder.0.metadata().unwrap();
-        cache.put(&version, &Searched::default());
-        let version = &version;
+        let version = version_of(&folder.0);
+        cache.put(version, &Searched::default());
         assert_eq!(cache.get(version), Some(Searched::default()));
         fs::write(folder.0.join(name(version)), "{\"count\":").unwrap();
         assert_eq!(cache.get(version), None);
@@ -140,7 +146,7 @@ mod tests {
         let long_ago = SystemTime::now() - 2 * OLD;
         fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
         fs::create_dir(folder.0.join("recent")).unwrap();
-        SearchCache(Some(new.clone())).put(&folder.0.metadata().unwrap(), &Searched::default());
+        SearchCache(Some(new.clone())).put(version_of(&folder.0), &Searched::default());
         assert!(!old.exists() && new.exists() && folder.0.join("recent").exists());
     }
 }

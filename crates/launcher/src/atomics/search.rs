@@ -2,6 +2,7 @@
 
 use super::cache::SearchCache;
 use gondwana_atomics::{Analysis, Finding, Plain, scan};
+use gondwana_elf::FileVersion;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -43,15 +44,15 @@ pub(super) fn file<'a>(
     cache: &SearchCache,
 ) -> io::Result<Searched> {
     // Before it is read: what changes afterwards is another version.
-    let version = path.metadata()?;
-    if let Some(known) = cache.get(&version) {
+    let version = FileVersion::of(&path.metadata()?);
+    if let Some(known) = cache.get(version) {
         return Ok(known);
     }
     let image = read()?;
     let began = Instant::now();
     let found = of_image(&image).map_err(io::Error::other)?;
     if began.elapsed() >= WORTH_KEEPING {
-        cache.put(&version, &found);
+        cache.put(version, &found);
     }
     Ok(found)
 }

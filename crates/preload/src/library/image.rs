@@ -4,37 +4,14 @@
 
 use crate::map::kernel;
 use gondwana_elf::loaded::LoadedObject;
-use gondwana_elf::strip;
+use gondwana_elf::{FileVersion, strip};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_page::to_usize;
 use std::fs::File;
 use std::ops::{Deref, DerefMut, Range};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::ptr::null_mut;
-
-/// What tells a version of a file of this computer from all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Version {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    /// When it was written to, and when it or what is known of it was changed, which no program can set.
-    times: [(i64, i64); 2],
-}
-
-impl Version {
-    pub(super) fn of(file: &File) -> Option<Self> {
-        let known = file.metadata().ok()?;
-        Some(Self {
-            device: known.dev(),
-            inode: known.ino(),
-            bytes: known.size(),
-            times: [(known.mtime(), known.mtime_nsec()), (known.ctime(), known.ctime_nsec())],
-        })
-    }
-}
 
 /// The file, and the library's own one.
 pub(super) struct Image {
@@ -43,14 +20,14 @@ pub(super) struct Image {
     length: usize,
     original: Mapping,
     /// The library's own file.
-    pub version: Version,
+    pub version: FileVersion,
 }
 
 impl Image {
     /// Makes the file; `None` if the library's own one cannot be read, or is not what the loader has loaded.
     pub(super) fn of(object: &LoadedObject<'_>, path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
-        let version = Version::of(&file)?;
+        let version = FileVersion::of(&file.metadata().ok()?);
         let length = to_usize(version.bytes);
         let (original, mut bytes) = (Mapping::of(&file, length)?, Mapping::of(&file, length)?);
         let section = object.segment(libc::PT_DYNAMIC)?;
@@ -155,13 +132,5 @@ mod tests {
             bytes[place] = 1;
         }
         assert_eq!(changes(&bytes, &original), [PAGE_SIZE..3 * PAGE_SIZE, 8 * PAGE_SIZE..8 * PAGE_SIZE + 7]);
-    }
-
-    #[test]
-    fn a_version_is_of_one_file() {
-        let version = |path: &Path| Version::of(&File::open(path).unwrap()).unwrap();
-        let own = std::env::current_exe().unwrap();
-        assert_eq!(version(&own), version(&own));
-        assert_ne!(version(&own), version(Path::new("/bin/sh")));
     }
 }

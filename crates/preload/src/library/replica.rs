@@ -2,9 +2,10 @@
 //! unwind tables and their thread-local variables; but it has nothing to relocate and nothing to run.
 
 use super::gaps::Filler;
-use super::image::{Image, Version};
+use super::image::Image;
 use super::opened::{self, Opened};
 use super::{load, loading};
+use gondwana_elf::FileVersion;
 use gondwana_elf::loaded::{self, LoadedObject};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
@@ -37,7 +38,7 @@ struct Replica {
     /// The distance of its thread-local variables from each thread's control block, if it has some.
     locals: Option<u64>,
     /// The file that is changed; `None`: zeros.
-    version: Option<Version>,
+    version: Option<FileVersion>,
     /// How long the file becomes.
     file: usize,
     path: usize,
@@ -80,10 +81,10 @@ pub(super) fn give(
         let mut answers = answers.into_iter();
         left.retain(|_| answers.next() == Some(Ok(LACKS_FILE)));
         if left.is_empty() {
-            break;
+            return Some(());
         }
     }
-    left.is_empty().then_some(())
+    None
 }
 
 /// Writes a library for other nodes to a new block of shared memory: `whole`, or as changes of its file.
@@ -162,7 +163,10 @@ fn file(replica: &Replica, path: &Path, mut changes: &[u8]) -> Option<File> {
         (descriptor >= 0).then(|| File::from_raw_fd(descriptor))?
     };
     if let Some(version) = replica.version {
-        let original = File::open(path).ok().filter(|file| Version::of(file) == Some(version))?;
+        let original = File::open(path).ok()?;
+        if FileVersion::of(&original.metadata().ok()?) != version {
+            return None;
+        }
         copy(&original, &file, replica.file)?;
     }
     file.set_len(replica.file as u64).ok()?;

@@ -2,7 +2,6 @@
 
 use super::identity::kernel_number;
 use crate::io::{Buffer, with_buffers};
-use crate::private_stack::uninterrupted;
 use gondwana_node::{Node, Pause};
 use libc::{c_int, c_void, id_t, pid_t, sched_param, size_t};
 use std::sync::OnceLock;
@@ -33,7 +32,7 @@ of_a_thread! {
 
 /// The calling thread lets time go by as long as the value lives.
 pub(crate) fn pause() -> Option<Pause> {
-    Node::current().map(|node| node.pause(|let_go| uninterrupted(let_go)))
+    Node::current().map(Node::pause)
 }
 
 /// # Safety
