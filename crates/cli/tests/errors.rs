@@ -169,7 +169,7 @@ fn options_of_hosts_are_checked() {
 fn a_file_that_cannot_be_written_is_named_before_the_run() {
     let here = Installation::new();
     let touched = ["sh", "-c", "touch touched"];
-    for file in ["--stats=/nonexistent/x.json", "--stats=/"] {
+    for file in ["--stats=absent/x.json", "--stats=/"] {
         fails(&here, &[&[file][..], &touched].concat(), 125, "cannot be written");
     }
     assert!(!here.path("touched").exists());

@@ -23,13 +23,15 @@ impl SearchCache {
     /// That of the user, below `XDG_CACHE_HOME` or `.cache` in the home folder.
     pub(super) fn of_user() -> Self {
         let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
         let build = env::current_exe().and_then(fs::metadata).ok();
-        Self(
-            caches
-                .zip(build)
-                .map(|(caches, build)| caches.join("gondwana/searched").join(name(FileVersion::of(&build)))),
-        )
+        let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+        Self(caches.zip(build).and_then(|(caches, build)| Self::folder(&caches, FileVersion::of(&build))))
+    }
+
+    /// The folder of this build in a folder for caches, which may be missing. What that is in is not made: accounts
+    /// without a home have the name of one that must stay absent.
+    fn folder(caches: &Path, build: FileVersion) -> Option<PathBuf> {
+        caches.parent()?.is_dir().then(|| caches.join("gondwana/searched").join(name(build)))
     }
 
     /// What was found in this version of a file.
@@ -136,6 +138,16 @@ mod tests {
         let nowhere = SearchCache(None);
         nowhere.put(version, &Searched::default());
         assert_eq!(nowhere.get(version), None);
+    }
+
+    #[test]
+    fn a_home_that_is_absent_stays_absent() {
+        let folder = Folder::new("home");
+        let build = version_of(&folder.0);
+        assert_eq!(SearchCache::folder(&folder.0.join("nonexistent/.cache"), build), None);
+        let kept = SearchCache::folder(&folder.0.join(".cache"), build).unwrap();
+        SearchCache(Some(kept.clone())).put(build, &Searched::default());
+        assert!(kept.join(name(build)).is_file());
     }
 
     #[test]
