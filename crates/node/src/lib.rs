@@ -71,7 +71,7 @@ pub use setup::Setup;
 pub use start::{Hooks, StartError};
 pub use stdio_calls::{MOST_BYTES, StreamAction, StreamCall, StreamDone};
 pub use sync::{Arrival, BarrierWait, JoinWait, MutexKind, RwOperation};
-pub use thread::Thread;
+pub use thread::{Interrupted, Thread};
 pub use wait::Pause;
 pub use wait_slots::WaitSlot;
 pub use waker::Waker;

@@ -164,20 +164,19 @@ impl Thread {
         }
     }
 
-    /// Calls a handler of a signal, which may have interrupted this thread anywhere but in a critical section.
-    pub fn handle_signal(call: impl FnOnce()) {
+    /// A handler of a signal begins, which may have interrupted this thread anywhere but in a critical section.
+    pub fn begin_handler() -> Interrupted {
         let before = Self::known();
         if let Some(handling) = before.and_then(|thread| thread.handling) {
             per_thread().current.set(Some(handling));
         }
-        let note = |begins| {
-            if let (Some(thread), Some(node)) = (before, Node::current()) {
-                node.notes.handles(thread.slot, begins);
-            }
-        };
-        note(true);
-        call();
-        note(false);
+        note_handler(before, true);
+        Interrupted(before)
+    }
+
+    /// The handler returns.
+    pub fn end_handler(Interrupted(before): Interrupted) {
+        note_handler(before, false);
         per_thread().current.set(before.or(Self::known()));
     }
 
@@ -270,6 +269,16 @@ impl Thread {
             state.postponed_infos[many(signal - 1)].set(info.cast::<SignalInfo>().read());
             libc::sigaddset(&raw mut (*context).uc_sigmask, signal);
         }
+    }
+}
+
+/// What a thread was when a handler of a signal interrupted it.
+#[derive(Clone, Copy)]
+pub struct Interrupted(Option<&'static Thread>);
+
+fn note_handler(thread: Option<&'static Thread>, begins: bool) {
+    if let (Some(thread), Some(node)) = (thread, Node::current()) {
+        node.notes.handles(thread.slot, begins);
     }
 }
 

@@ -1,17 +1,13 @@
 //! The stacks of signal handlers.
 //!
 //! Each thread has an alternate signal stack that is private to the node: there the kernel can always write its
-//! frame, and there the runtime works. The program's own alternate stack may be in shared memory, so a handler for it
-//! is called there from a frame on the private stack. That frame must survive until the handler returns, so meanwhile
-//! `sigaltstack` is set to the unused part of the private stack. The kernel accepts that only from a thread that is
-//! not on that stack, and the first push to the program's stack may already fault: in between, the thread runs on a
-//! third stack, the *bridge*.
+//! frame, and there the runtime works. Handlers of the program run where they do natively, on the interrupted stack or
+//! on the alternate stack that the program has set ([`crate::handler_frame`] has the kernel start them there). What was
+//! interrupted may be the runtime, on the private stack; then the handler leaves that part of it alone.
 
-use crate::private_stack::{PART, enter};
-use crate::stack::on_stack;
+use crate::private_stack::{LEFT, PART};
 use gondwana_node::Node;
-use gondwana_page::to_usize;
-use libc::{c_int, c_void, sigset_t, stack_t, ucontext_t};
+use libc::{c_int, c_void, sigset_t, stack_t};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::zeroed;
 use std::ops::Range;
@@ -20,16 +16,7 @@ use std::ptr::null_mut;
 /// Bytes of a thread's private stack.
 const PRIVATE_STACK: usize = 256 * 1024;
 
-/// Bytes of one bridge.
-const BRIDGE: usize = 2048;
-
-/// The nesting limit of handlers on the program's stack.
-const BRIDGES: usize = 8;
-
-/// Bytes below a frame that its own function may still use when it calls a handler.
-const FRAME_RESERVE: usize = 4096;
-
-/// The least part of the private stack on which a further handler may be started.
+/// The least part of the private stack with which a further handler may be started.
 const LEAST_PART: usize = 64 * 1024;
 
 /// Bytes below the stack pointer that belong to the interrupted function.
@@ -39,12 +26,12 @@ const RED_ZONE: usize = 128;
 const LEAST_PROGRAM_STACK: usize = 2048;
 
 thread_local! {
-    /// The start of the memory of the bridges and the private stack; 0 if there is none.
+    /// The start of the memory of the private stack; 0 if there is none.
     static MEMORY: Cell<usize> = const { Cell::new(0) };
     /// The whole private stack of the calling thread: its ends, equal if it has none.
     static WHOLE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-    /// The number of bridges in use. They are below the private stack.
-    static CROSSED: Cell<usize> = const { Cell::new(0) };
+    /// The frame of the innermost handler that has interrupted the runtime on the private stack; 0 for none.
+    static ABOVE_RUNTIME: Cell<usize> = const { Cell::new(0) };
     /// The stack for handlers that the program gave the calling thread: its ends, equal for none.
     static PROGRAM: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
     /// The argument for the kernel, which must not be on a shared stack.
@@ -60,66 +47,120 @@ fn real_sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int {
 /// Has the kernel use this part of the private stack. Not called on that part.
 fn use_part(part: (usize, usize)) {
     PART.set(part);
-    TOLD.with(|told| {
-        let ss_flags = if part.0 == part.1 { libc::SS_DISABLE } else { 0 };
+    real_sigaltstack(argument_for(part), null_mut());
+}
+
+/// The argument by which the kernel is told of a part of the private stack, in private memory of the calling thread.
+fn argument_for((start, end): (usize, usize)) -> *const stack_t {
+    let ss_flags = if start == end { libc::SS_DISABLE } else { 0 };
+    TOLD.with(|argument| {
         // SAFETY: only this thread uses the variable, and a handler that interrupts it here leaves it as it was.
-        unsafe { *told.get() = stack_t { ss_sp: part.0 as *mut c_void, ss_flags, ss_size: part.1 - part.0 } };
-        real_sigaltstack(told.get(), null_mut());
-    });
+        unsafe { *argument.get() = stack_t { ss_sp: start as *mut c_void, ss_flags, ss_size: end - start } };
+        argument.get().cast_const()
+    })
 }
 
-/// Calls a handler of the program on the program's alternate stack, if it has one and the handler's flags request it.
-/// The handler that the kernel started calls this on the private stack and passes its `context`.
-pub(crate) fn on_wanted_stack(flags: c_int, context: *const c_void, call: &mut dyn FnMut()) {
-    // SAFETY: the kernel passed a valid context.
-    let interrupted = unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.gregs[libc::REG_RSP as usize] };
-    let interrupted = to_usize(interrupted.cast_unsigned());
+/// What a thread has in use of its private stack.
+#[derive(Clone, Copy)]
+pub(crate) struct InUse {
+    /// The part that is registered with the kernel.
+    part: (usize, usize),
+    /// As [`LEFT`].
+    left: usize,
+    /// As [`ABOVE_RUNTIME`].
+    above_runtime: usize,
+}
+
+impl InUse {
+    fn now() -> Self {
+        Self { part: PART.get(), left: LEFT.get(), above_runtime: ABOVE_RUNTIME.get() }
+    }
+
+    /// Notes it for the calling thread. True if the kernel must be told of another part.
+    pub(crate) fn note(self) -> bool {
+        LEFT.set(self.left);
+        ABOVE_RUNTIME.set(self.above_runtime);
+        PART.replace(self.part) != self.part
+    }
+
+    /// The argument by which the kernel is told of the part.
+    pub(crate) fn argument(self) -> *const stack_t {
+        argument_for(self.part)
+    }
+
+    /// Where a thread prepares to go back to this, with so many bytes for the kernel to read: the top of its stack
+    /// meanwhile, and where these bytes are. The kernel registers a part only for a thread that is on none.
+    pub(crate) fn way_back(self, bytes: usize) -> (usize, usize) {
+        let (_, top) = PART.get();
+        if self.part == PART.get() { (top - bytes, top - bytes) } else { (top, top) }
+    }
+}
+
+/// Where a handler of the program starts.
+pub(crate) struct Place {
+    /// The bytes below are free.
+    pub top: usize,
+    /// What is in use when the handler has returned.
+    pub after: InUse,
+    part: (usize, usize),
+    interrupts_runtime: bool,
+}
+
+impl Place {
+    /// For a handler with these flags that interrupts a thread whose stack pointer was `interrupted`, and for so many bytes for
+    /// the kernel when it has returned, a multiple of 64. `None` if the thread was about to start another handler, or if
+    /// the private stack has no room for more: then the place is where the caller runs.
+    pub(crate) fn find(flags: c_int, interrupted: usize, bytes: usize) -> Option<Self> {
+        let (whole, mut after) = (WHOLE.get(), InUse::now());
+        let interrupts_runtime = (whole.0..=whole.1).contains(&interrupted);
+        let on_program_stack = match after.left {
+            0 if interrupts_runtime => return None,
+            left if interrupts_runtime => left,
+            _ => interrupted,
+        };
+        if !interrupts_runtime && !is_below(on_program_stack, after.above_runtime) {
+            // A handler that has interrupted the runtime may have left it by `siglongjmp`.
+            after = InUse { part: whole, left: after.left, above_runtime: 0 };
+        }
+        let part = match interrupts_runtime {
+            true => (after.part.0, (interrupted - RED_ZONE - bytes) & !63),
+            false => after.part,
+        };
+        if part.1.saturating_sub(part.0) < LEAST_PART {
+            return None;
+        }
+        let own = program_stack();
+        let top = if flags & libc::SA_ONSTACK == 0 || own.is_empty() || own.contains(&on_program_stack) {
+            on_program_stack - RED_ZONE
+        } else {
+            own.end
+        };
+        Some(Self { top, after, part, interrupts_runtime })
+    }
+
+    /// What is in use while the handler runs, whose frame is at this address.
+    pub(crate) fn meanwhile(&self, frame: usize) -> InUse {
+        let above_runtime = if self.interrupts_runtime { frame } else { self.after.above_runtime };
+        InUse { part: self.part, left: 0, above_runtime }
+    }
+}
+
+/// True if a stack pointer is of a function that the handler with this frame has called.
+fn is_below(pointer: usize, frame: usize) -> bool {
+    let own = program_stack();
+    pointer < frame && own.contains(&pointer) == own.contains(&frame)
+}
+
+/// The stack for handlers that the program has set, empty if there is none.
+pub(crate) fn program_stack() -> Range<usize> {
     let (start, end) = PROGRAM.get();
-    if flags & libc::SA_ONSTACK == 0 || start == end {
-        return call();
-    }
-    let own = start..end;
-    let (whole, before) = (WHOLE.get(), PART.get());
-    let low = (&raw const before as usize - FRAME_RESERVE) & !15;
-    let nested = own.contains(&interrupted) || (whole.0..whole.1).contains(&interrupted);
-    let part = part_to_use(whole, before, low, nested);
-    let crossed = if nested { CROSSED.get() } else { 0 };
-    if part.1.saturating_sub(part.0) < LEAST_PART || crossed == BRIDGES {
-        return call();
-    }
-    let top = if own.contains(&interrupted) { interrupted - RED_ZONE } else { end } & !15;
-    let mut on_bridge = || {
-        use_part(part);
-        CROSSED.set(crossed + 1);
-        let mut call: &mut dyn FnMut() = call;
-        // SAFETY: the program's stack is used above `top` only.
-        unsafe { on_stack(enter, (&raw mut call).cast(), top) };
-        CROSSED.set(crossed);
-        use_part(before);
-    };
-    let mut on_bridge: &mut dyn FnMut() = &mut on_bridge;
-    // SAFETY: the bridge is not in use: those that are have lower numbers.
-    unsafe { on_stack(enter, (&raw mut on_bridge).cast(), whole.0 - crossed * BRIDGE) };
-}
-
-/// The free part of the private stack while a handler runs on the program's stack, called from a frame that ends at
-/// `low` in the part `before`.
-///
-/// A handler may leave by `siglongjmp` and never release its part. So if this frame is not `nested` in others, it is
-/// the only live one, and the larger of the parts below and above it is free.
-fn part_to_use(whole: (usize, usize), before: (usize, usize), low: usize, nested: bool) -> (usize, usize) {
-    if nested {
-        return (before.0, low);
-    }
-    let (below, above) = ((whole.0, low), (before.1, whole.1));
-    if below.1 - below.0 >= above.1 - above.0 { below } else { above }
+    start..end
 }
 
 /// Makes the private stack of the calling thread.
 pub(crate) fn begin_thread() {
-    let memory = vec![0u8; BRIDGES * BRIDGE + PRIVATE_STACK].leak().as_ptr() as usize;
-    let start = memory.next_multiple_of(16) + BRIDGES * BRIDGE;
-    WHOLE.set((start, (memory + BRIDGES * BRIDGE + PRIVATE_STACK) & !15));
+    let memory = vec![0u8; PRIVATE_STACK].leak().as_ptr() as usize;
+    WHOLE.set((memory.next_multiple_of(64), (memory + PRIVATE_STACK) & !63));
     MEMORY.set(memory);
     use_part(WHOLE.get());
 }
@@ -136,7 +177,7 @@ pub(crate) fn end_thread() {
         use_part((0, 0));
         let memory = MEMORY.replace(0);
         if memory != 0 {
-            drop(Vec::from_raw_parts(memory as *mut u8, 0, BRIDGES * BRIDGE + PRIVATE_STACK));
+            drop(Vec::from_raw_parts(memory as *mut u8, 0, PRIVATE_STACK));
         }
     }
 }
@@ -148,8 +189,8 @@ pub(crate) unsafe extern "C" fn sigaltstack(new: *const stack_t, old: *mut stack
     if Node::current().is_none() {
         return real_sigaltstack(new, old);
     }
-    let before = PROGRAM.get();
-    let in_use = (before.0..before.1).contains(&(&raw const before as usize));
+    let before = program_stack();
+    let in_use = before.contains(&(&raw const before as usize));
     // SAFETY: the caller passes null or a description.
     if let Some(stack) = unsafe { new.as_ref() } {
         match wanted(stack) {
@@ -159,16 +200,20 @@ pub(crate) unsafe extern "C" fn sigaltstack(new: *const stack_t, old: *mut stack
         }
     }
     if !old.is_null() {
-        let ss_flags = match before {
-            (start, end) if start == end => libc::SS_DISABLE,
-            _ if in_use => libc::SS_ONSTACK,
-            _ => 0,
-        };
-        let ss_size = before.1 - before.0;
         // SAFETY: the caller passes null or a place for a description.
-        unsafe { *old = stack_t { ss_sp: before.0 as *mut c_void, ss_flags, ss_size } };
+        unsafe { *old = described(&before, in_use) };
     }
     0
+}
+
+/// The program's stack for handlers as the kernel would describe it.
+pub(crate) fn described(stack: &Range<usize>, in_use: bool) -> stack_t {
+    let ss_flags = match stack.is_empty() {
+        true => libc::SS_DISABLE,
+        false if in_use => libc::SS_ONSTACK,
+        false => 0,
+    };
+    stack_t { ss_sp: stack.start as *mut c_void, ss_flags, ss_size: stack.len() }
 }
 
 fn wanted(stack: &stack_t) -> Result<Range<usize>, c_int> {

@@ -11,6 +11,8 @@ thread_local! {
     /// The part of the calling thread's private stack that is registered with the kernel: its ends, equal if there is
     /// none.
     pub static PART: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    /// Where the thread left the program's stack for its private one; 0 while it is not there by [`on_private_stack`].
+    pub static LEFT: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Calls a function on the thread's private stack, unless the present stack is private already. A handler that
@@ -19,8 +21,10 @@ pub(crate) fn on_private_stack(mut call: &mut dyn FnMut()) {
     let here = &raw mut call;
     let (_, top) = PART.get();
     if top != 0 && Node::current().is_some_and(|node| node.is_shared(here as usize)) {
+        let before = LEFT.get();
         // SAFETY: a thread on its own stack is not on its private one.
-        unsafe { on_stack(enter, here.cast(), top) };
+        unsafe { on_stack(enter, here.cast(), top, LEFT.with(Cell::as_ptr)) };
+        LEFT.set(before);
     } else {
         call();
     }

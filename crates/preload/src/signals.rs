@@ -1,11 +1,12 @@
 //! Faults on shared memory, and the program's own signal handlers.
 
+use crate::handler_frame::Handler;
 use crate::numbers::many;
 use crate::private_stack::uninterrupted;
 use crate::pthread::cancel::at_point_if;
 use crate::{accesses, handler_stack, locked, main_thread, private_stack, redirect, thread_memory};
 use gondwana_locks::lock;
-use gondwana_node::{Node, ProcessChange, Thread};
+use gondwana_node::{Interrupted, Node, ProcessChange, Thread};
 use gondwana_page::to_usize;
 use libc::{c_int, c_void, sigaction as Action, siginfo_t, sigset_t, ucontext_t};
 use std::mem::zeroed;
@@ -129,37 +130,43 @@ unsafe fn deliver(mut signal: c_int, info: *mut siginfo_t, context: *mut c_void,
             }
             die_by(signal);
         }
-        handler => {
-            // SAFETY: the program's own handler and mask, with what the kernel passed. The mask that was in force
-            // comes back with the return from this handler, or with the program's siglongjmp.
-            unsafe {
-                let mut mask = (*context.cast::<ucontext_t>()).uc_sigmask;
-                for other in 1..65 {
-                    if libc::sigismember(&action.sa_mask, other) == 1 {
-                        libc::sigaddset(&mut mask, other);
-                    }
-                }
-                for needed in needed() {
-                    libc::sigdelset(&mut mask, needed);
-                }
-                real_mask(libc::SIG_SETMASK, &mask, null_mut());
-                handler_stack::on_wanted_stack(action.sa_flags, context, &mut || {
-                    call(handler, action.sa_flags, signal, info, context);
-                });
+        _ => {
+            if action.sa_flags & libc::SA_RESETHAND != 0 {
+                WANTED.set(signal, default());
             }
+            block_all_but_needed();
+            // SAFETY: the context is the kernel's.
+            let mut mask =
+                bits(unsafe { &(*context.cast::<ucontext_t>()).uc_sigmask }) | bits(&action.sa_mask);
+            if action.sa_flags & libc::SA_NODEFER == 0 {
+                mask |= 1 << (signal - 1);
+            }
+            // SAFETY: forwards what the kernel passed.
+            unsafe { start(&action, mask, None, (signal, info, context)) };
         }
     }
 }
 
-unsafe fn call(handler: usize, flags: c_int, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: the program registered this handler with these flags.
+/// What the kernel passes to a handler.
+type Passed = (c_int, *mut siginfo_t, *mut c_void);
+
+/// Has a handler of the program start, or calls it here if there is no place for it elsewhere. All signals are blocked but those
+/// that are needed, and `mask` of the others is what the handler has blocked. `interrupted` is what the thread was, if that
+/// is to be restored.
+unsafe fn start(action: &Action, mask: u64, interrupted: Option<Interrupted>, passed: Passed) {
+    let (signal, info, context) = passed;
+    let mask = needed().fold(mask, |mask, needed| mask & !(1 << (needed - 1)));
+    let handler = Handler { function: action.sa_sigaction, flags: action.sa_flags, mask, interrupted };
+    // SAFETY: forwards what the kernel passed. Handlers take three arguments or one.
     unsafe {
-        if flags & libc::SA_SIGINFO != 0 {
-            let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = std::mem::transmute(handler);
-            handler(signal, info, context);
-        } else {
-            let handler: extern "C" fn(c_int) = std::mem::transmute(handler);
-            handler(signal);
+        if !handler.start(signal, info, context) {
+            block_only(mask);
+            let function: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
+                std::mem::transmute(handler.function);
+            function(signal, info, context);
+            if let Some(interrupted) = interrupted {
+                Thread::end_handler(interrupted);
+            }
         }
     }
 }
@@ -204,18 +211,23 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
     }
     let action = WANTED.get(signal);
     if action.sa_flags & libc::SA_RESETHAND != 0 {
-        // SAFETY: all zero is the default action.
-        WANTED.set(signal, unsafe { zeroed() });
+        WANTED.set(signal, default());
     }
     if !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) {
-        handler_stack::on_wanted_stack(action.sa_flags, context, &mut || {
-            // SAFETY: forwards what the kernel passed.
-            Thread::handle_signal(|| unsafe {
-                crate::io::channels::learn();
-                call(action.sa_sigaction, action.sa_flags, signal, info, context);
-            });
-        });
+        let errno = crate::errno::get();
+        let mask = blocked();
+        block_all_but_needed();
+        let interrupted = Thread::begin_handler();
+        crate::io::channels::learn();
+        crate::errno::set(errno);
+        // SAFETY: forwards what the kernel passed.
+        unsafe { start(&action, mask, Some(interrupted), (signal, info, context)) };
     }
+}
+
+fn default() -> Action {
+    // SAFETY: all zero is the default action with an empty mask.
+    unsafe { zeroed() }
 }
 
 fn real_mask(how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
@@ -399,6 +411,18 @@ pub(crate) fn blocked() -> u64 {
 
 /// All signals except those of faults, as bits.
 pub(crate) const ALL_BUT_FAULTS: u64 = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
+
+/// Blocks all signals for the calling thread but those that this library needs.
+pub(crate) fn block_all_but_needed() {
+    /// In memory that the kernel can always read, without traps and with them.
+    static BLOCKED: [u64; 2] = [ALL_BUT_FAULTS, ALL_BUT_FAULTS & !(1 << (libc::SIGTRAP - 1))];
+    let blocked = &raw const BLOCKED[usize::from(locked::are_some())];
+    let old = null_mut::<u64>();
+    // SAFETY: a valid set.
+    unsafe {
+        gondwana_sys::syscall!(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, blocked, old, size_of::<u64>())
+    };
+}
 
 /// Sets the calling thread's signal mask. Its stack must be private.
 pub(crate) fn block_only(blocked: u64) {

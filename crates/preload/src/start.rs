@@ -211,7 +211,7 @@ fn start_main(node: &'static Node, mut start: Start) {
         process::environment::begin(node);
     }
     // SAFETY: the stack is main's own, and `start` outlives the call.
-    unsafe { on_stack(enter, (&raw mut start).cast(), top) };
+    unsafe { on_stack(enter, (&raw mut start).cast(), top, &mut 0) };
     unreachable!("the C library's start never returns")
 }
 

@@ -399,7 +399,7 @@ unsafe extern "C" fn on_signal(_signal: c_int, _info: *mut siginfo_t, context: *
     unsafe {
         let registers = &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs;
         let stack = to_usize(registers[libc::REG_RSP as usize].cast_unsigned());
-        // On its private stack it is in a handler or in the runtime.
+        // On its private stack it is in the runtime.
         if !node.is_shared(stack) {
             return;
         }

@@ -155,7 +155,7 @@ unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
         // The routine and its argument come from the program; the stack is this thread's own.
         let routine: Routine = std::mem::transmute(to_usize(spec.function));
         signals::block_only(spec.blocked);
-        let value = on_stack(routine, spec.argument as *mut c_void, top);
+        let value = on_stack(routine, spec.argument as *mut c_void, top, &mut 0);
         thread.value.set(value as u64);
     }
     std::ptr::null_mut()
