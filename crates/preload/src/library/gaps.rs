@@ -11,8 +11,11 @@ use std::ops::Range;
 /// The end of the addresses that a program can have.
 const LAST: usize = 0x7fff_ffff_f000;
 
-/// Bytes that the loader allocates at most for one library, less than what the C library gives back to the system at once.
+/// Bytes that the loader allocates at most for one library, less than what the C library has a mapping of its own for.
 const LOADERS: usize = 100 << 10;
+
+/// So many blocks of that size are for what else is allocated meanwhile.
+const OTHERS: usize = 4;
 
 /// How often gaps are looked for at most.
 const MOST_PASSES: usize = 100;
@@ -25,14 +28,21 @@ pub(super) fn free_in(place: &Range<usize>) -> Vec<Range<usize>> {
 }
 
 /// Free addresses that are taken while this value lives.
-pub(super) struct Filler(Vec<Range<usize>>);
+pub(super) struct Filler {
+    gaps: Vec<Range<usize>>,
+    /// The end of the heap, so that what is free before it is not given back to the system.
+    _last: Option<Vec<u8>>,
+}
 
 impl Filler {
-    /// Takes the gaps of at least `bytes` above `from`; `None` if the kernel refuses.
-    pub(super) fn above(from: usize, bytes: usize) -> Option<Self> {
-        // What the loader allocates is to find room in the heap, which cannot grow meanwhile, and not in the place for a library.
-        drop(std::hint::black_box(Vec::<u8>::with_capacity(LOADERS)));
-        let mut filler = Self(vec![]);
+    /// Takes the gaps of at least `bytes` above `from`, for the loading of so many libraries; `None` if the kernel refuses.
+    pub(super) fn above(from: usize, bytes: usize, libraries: usize) -> Option<Self> {
+        // What the loader allocates is to find room in the heap, which cannot grow meanwhile, and not in the place for a library:
+        // there it would be taken for shared memory.
+        let block = |_| std::hint::black_box(Vec::with_capacity(LOADERS));
+        let mut room: Vec<Vec<u8>> = (0..libraries + OTHERS).map(block).collect();
+        let mut filler = Self { gaps: vec![], _last: room.pop() };
+        drop(room);
         // Other threads may map and unmap something meanwhile.
         (0..MOST_PASSES).map_while(|_| filler.fill(from, bytes)).any(|found| !found).then_some(filler)
     }
@@ -59,7 +69,7 @@ impl Filler {
                     )
                 };
                 if address as usize == gap.start {
-                    self.0.push(gap);
+                    self.gaps.push(gap);
                 } else if address == libc::MAP_FAILED && crate::errno::get() != libc::EEXIST {
                     return None;
                 }
@@ -71,7 +81,7 @@ impl Filler {
 
 impl Drop for Filler {
     fn drop(&mut self) {
-        for gap in &self.0 {
+        for gap in &self.gaps {
             // SAFETY: nobody uses what this value has mapped.
             unsafe { kernel::munmap(gap.start as *mut c_void, gap.len()) };
         }

@@ -125,7 +125,7 @@ impl Group<'_> {
             return Err("out of memory".to_owned());
         }
         let shortest = files.iter().map(|(_, file)| file.length).min().unwrap_or(PAGE_SIZE);
-        let loaded = self.load_within(&hole, shortest);
+        let loaded = self.load_within(&hole, shortest, files.len());
         for rest in free_in(&hole) {
             // SAFETY: nothing is mapped there.
             if unsafe { self.node.include_pages(rest.clone()) } {
@@ -141,10 +141,11 @@ impl Group<'_> {
         &self,
         hole: &Range<usize>,
         shortest: usize,
+        count: usize,
     ) -> Result<(usize, Vec<LoadedObject<'static>>, Loading), String> {
         let mut why = String::new();
         for _ in 0..ATTEMPTS {
-            let (real, loading) = self.load_into(hole, shortest)?;
+            let (real, loading) = self.load_into(hole, shortest, count)?;
             // SAFETY: the loader's handle for them is closed only where they are not used any more.
             let objects = unsafe { loading.objects() };
             let Some(stray) = objects.iter().find(|object| !object.is_in(hole)) else {
@@ -159,8 +160,13 @@ impl Group<'_> {
     }
 
     /// Has the loader load the library into a hole of the span.
-    fn load_into(&self, hole: &Range<usize>, shortest: usize) -> Result<(usize, Loading), String> {
-        let filler = Filler::above(hole.end, shortest).ok_or("out of memory")?;
+    fn load_into(
+        &self,
+        hole: &Range<usize>,
+        shortest: usize,
+        count: usize,
+    ) -> Result<(usize, Loading), String> {
+        let filler = Filler::above(hole.end, shortest, count).ok_or("out of memory")?;
         touch_stack();
         // The code must be bound completely before it is copied.
         let flags = self.flags & !libc::RTLD_LAZY | libc::RTLD_NOW;

@@ -209,7 +209,7 @@ fn load(node: &'static Node, replica: &Replica, path: &Path, file: &File) -> Opt
         return None;
     }
     let name = name(file);
-    let filler = Filler::above(pages.end, pages.len())?;
+    let filler = Filler::above(pages.end, pages.len(), 1)?;
     load::touch_stack();
     let flags = replica.flags & libc::RTLD_GLOBAL | libc::RTLD_NOW;
     let (real, mut loading) = loading::during(false, || loading::load(&name, flags));

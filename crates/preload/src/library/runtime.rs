@@ -93,7 +93,7 @@ unsafe extern "C" fn take(address: usize) -> usize {
 /// Loads a library on this node so that it ends at an address. What was loaded, as a text that is the same for the same libraries at the
 /// same addresses, and where they begin.
 fn load_below(end: usize, path: &Path, handle: usize) -> Result<(String, usize), String> {
-    let filler = Filler::above(end, gondwana_memory::PAGE_SIZE).ok_or("out of memory")?;
+    let filler = Filler::above(end, gondwana_memory::PAGE_SIZE, 1).ok_or("out of memory")?;
     load::touch_stack();
     // For all to find: functions of the program's that stand in front of those of these libraries look for the next one.
     let flags = libc::RTLD_NOW | libc::RTLD_GLOBAL;
