@@ -23,6 +23,8 @@ static long work(int self)
     int (*calls)(void) = (int (*)(void))dlsym(library, "plugin_calls");
     violations += !calls || dlsym(library, "plugin") != plugin;
     violations += dlsym(library, "absent") != NULL || !dlerror() || dlerror() != NULL;
+    /* It has no versions. */
+    violations += dlvsym(library, "plugin", "V_1") != NULL || !dlerror() || dlerror() != NULL;
     void *again = dlopen("libplugin.so", RTLD_NOW);
     violations += again != library || dlclose(again) != 0;
     violations += plugin->twice(self) != 2 * self;

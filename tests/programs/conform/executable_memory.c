@@ -1,6 +1,7 @@
 /* Code that the program writes to memory runs on all nodes: in mappings that were executable from the start, in those that became so, and after it was changed. */
 #include "../harness.h"
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { PAGES = 4, SIZE = PAGES * 4096 };
 
@@ -19,6 +20,12 @@ static int call(const unsigned char *at)
 {
     int (*function)(void) = (int (*)(void))(uintptr_t)at;
     return function();
+}
+
+static long call_it(int self)
+{
+    (void)self;
+    return call(code[0]) != 7;
 }
 
 static long work(int self)
@@ -41,6 +48,27 @@ static long work(int self)
     return violations;
 }
 
+/* Two mappings of one file, to write code by one and execute it by the other. Generators of code take other memory where a system
+   refuses that, as it is where nodes have no files in common. */
+static void execute_by_a_file(void)
+{
+    int file = memfd_create("code", 0);
+    REQUIRE(file >= 0 && ftruncate(file, SIZE) == 0);
+    void *executed = mmap(NULL, SIZE, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
+    if (executed == MAP_FAILED) {
+        EXPECT(EPERM, errno);
+    } else {
+        unsigned char *written = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        REQUIRE(written != MAP_FAILED);
+        write_code(written, 7);
+        code[0] = executed;
+        EXPECT(0, run_threads(threads, call_it));
+        EXPECT(0, munmap(written, SIZE));
+        EXPECT(0, munmap(executed, SIZE));
+    }
+    close(file);
+}
+
 static unsigned char *map(unsigned char *at, int protection)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0);
@@ -59,5 +87,6 @@ int main(int argc, char **argv)
     long violations = run_threads(threads, work);
     for (int i = 0; i < 3; i++)
         EXPECT(0, munmap(code[i], SIZE));
+    execute_by_a_file();
     return verdict(violations, "code was not what a thread had written last");
 }

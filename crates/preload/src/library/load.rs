@@ -7,13 +7,15 @@ use super::opened::{self, Opened};
 use super::request::Answer;
 use super::{error, initialisers, locals, replica, runtime, search};
 use crate::constructors::in_order;
+use crate::report;
 use gondwana_elf::LibraryFile;
 use gondwana_elf::loaded::{self, LoadedObject, Prepared};
+use gondwana_interpose::NextFunction;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
 use gondwana_page::to_usize;
 use libc::{Elf64_Phdr, c_char, c_int, c_void};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -285,14 +287,26 @@ pub(super) fn divide(object: &LoadedObject<'_>, segment: &Elf64_Phdr) -> (Range<
 pub(super) fn find(node: &'static Node, handle: usize, name: &CStr) -> Result<Answer, String> {
     let library = opened::with_handle(handle).ok_or_else(|| not_a_library(handle))?;
     error::clear();
-    // SAFETY: every C library has this type of `dlsym`. The handle is the loader's own. A symbol may well have the value 0: only `dlerror` tells.
+    let mut texts =
+        name.to_bytes().splitn(2, |&byte| byte == b'@').map(|text| CString::new(text).unwrap_or_default());
+    let (name, version) = (texts.next().unwrap_or_default(), texts.next());
+    let handle = library.real as *mut c_void;
+    // SAFETY: every C library has these types of the functions. The handle is the loader's own. A symbol may well have the value 0: only
+    // `dlerror` tells.
     let (address, sentence) = unsafe {
-        let dlsym = std::mem::transmute::<
-            usize,
-            unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void,
-        >(real_dlsym());
         error::dlerror();
-        let address = dlsym(library.real as *mut c_void, name.as_ptr()) as usize;
+        let address = match version {
+            None => {
+                let dlsym: unsafe extern "C" fn(*mut c_void, *const c_char) -> usize =
+                    std::mem::transmute(real_dlsym());
+                dlsym(handle, name.as_ptr())
+            }
+            Some(version) => {
+                let dlvsym: unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> usize =
+                    std::mem::transmute(real_dlvsym());
+                dlvsym(handle, name.as_ptr(), version.as_ptr())
+            }
+        };
         (address, error::dlerror())
     };
     if !sentence.is_null() {
@@ -311,11 +325,20 @@ pub(super) fn not_a_library(handle: usize) -> String {
     format!("{handle:#x} is no library that was opened")
 }
 
-/// The C library's `dlsym`, looked up by its version with `dlvsym`.
+/// The C library's `dlsym`.
 pub(super) fn real_dlsym() -> usize {
-    unsafe extern "C" {
-        fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
-    }
-    // SAFETY: both are strings. Every C library for x86-64 has this version of the function.
-    unsafe { dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), c"GLIBC_2.2.5".as_ptr()) as usize }
+    static FUNCTION: NextFunction = NextFunction::new(c"dlsym");
+    in_c_library(&FUNCTION)
+}
+
+/// The C library's `dlvsym`.
+pub(super) fn real_dlvsym() -> usize {
+    static FUNCTION: NextFunction = NextFunction::new(c"dlvsym");
+    in_c_library(&FUNCTION)
+}
+
+/// The address of a function that looks others up.
+fn in_c_library(function: &NextFunction) -> usize {
+    let address = function.known().or_else(|| function.find_in_c_library());
+    address.unwrap_or_else(|| report::fatal("the C library has no function to look symbols up"))
 }

@@ -27,7 +27,7 @@ use gondwana_page::{PAGE_SIZE, to_usize};
 use libc::{c_char, c_int, c_void};
 use request::{Answer, Operation};
 use std::arch::naked_asm;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 /// Records the libraries that are loaded before the program runs.
 pub(crate) fn begin() {
@@ -65,28 +65,29 @@ impl Detour {
     }
 }
 
-/// Defines an exported function of two arguments that calls a helper with its return address. If the helper says so,
+/// Defines an exported function of up to three arguments that calls a helper with them and its return address. If the helper says so,
 /// it jumps to the C library's function, which uses its return address to identify the caller.
 macro_rules! detour {
-    ($($name:ident($first:ty, $second:ty) => $ask:path;)*) => {$(
+    ($($name:ident($($type:ty),*) => $ask:path;)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name(_: $first, _: $second) -> *mut c_void {
+        pub(crate) unsafe extern "C" fn $name($(_: $type),*) -> *mut c_void {
             naked_asm!(
                 "push rdi",
                 "push rsi",
-                "mov rdx, [rsp + 16]",
-                "sub rsp, 8",
+                "push rdx",
+                "mov rcx, [rsp + 24]",
                 "call {ask}",
-                "add rsp, 8",
+                "mov rcx, rdx",
+                "pop rdx",
                 "pop rsi",
                 "pop rdi",
-                "test rdx, rdx",
+                "test rcx, rcx",
                 "jz 2f",
                 "mov rdi, rax",
-                "jmp rdx",
+                "jmp rcx",
                 "2:",
                 "ret",
                 ask = sym $ask,
@@ -98,6 +99,7 @@ macro_rules! detour {
 detour! {
     dlopen(*const c_char, c_int) => open;
     dlsym(*mut c_void, *const c_char) => find;
+    dlvsym(*mut c_void, *const c_char, *const c_char) => find_version;
 }
 
 fn several_nodes() -> Option<&'static Node> {
@@ -114,7 +116,7 @@ fn alone<R>(node: &'static Node, call: impl FnOnce() -> R) -> R {
     result
 }
 
-unsafe extern "C" fn open(path: *const c_char, flags: c_int, caller: usize) -> Detour {
+unsafe extern "C" fn open(path: *const c_char, flags: c_int, _: usize, caller: usize) -> Detour {
     error::clear();
     let real = crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void);
     let go_on = || {
@@ -142,8 +144,20 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, caller: usize) -> D
     }
 }
 
-unsafe extern "C" fn find(handle: usize, name: *const c_char, _caller: usize) -> Detour {
-    let go_on = |handle| Detour { value: handle, function: load::real_dlsym() };
+unsafe extern "C" fn find(handle: usize, name: *const c_char) -> Detour {
+    // SAFETY: the caller passes a string.
+    unsafe { find_in(handle, load::real_dlsym(), || CStr::from_ptr(name).to_owned()) }
+}
+
+unsafe extern "C" fn find_version(handle: usize, name: *const c_char, version: *const c_char) -> Detour {
+    // SAFETY: the caller passes strings.
+    let both = || unsafe { [name, version].map(|text| CStr::from_ptr(text).to_bytes()).join(&b'@') };
+    find_in(handle, load::real_dlvsym(), || CString::new(both()).unwrap_or_default())
+}
+
+/// Looks a symbol up. `name` is for node 0, with a version behind `@` if one is wanted.
+fn find_in(handle: usize, real: usize, name: impl FnOnce() -> CString) -> Detour {
+    let go_on = |handle| Detour { value: handle, function: real };
     let Some(node) = several_nodes().filter(|node| node.is_shared(handle)) else { return go_on(handle) };
     error::clear();
     match opened::with_handle(handle) {
@@ -151,9 +165,7 @@ unsafe extern "C" fn find(handle: usize, name: *const c_char, _caller: usize) ->
         Some(library) if library.is_whole => return go_on(library.real),
         Some(_) => {}
     }
-    // SAFETY: the caller passes a string.
-    let name = unsafe { CStr::from_ptr(name) };
-    match request::ask(node, Operation::Find { handle }, name) {
+    match request::ask(node, Operation::Find { handle }, &name()) {
         Ok(Answer::Symbol(address)) => Detour::done(address),
         Ok(Answer::ThreadLocal(distance)) => {
             Detour::done(to_usize(crate::pthread::native_self()).wrapping_add(distance))

@@ -17,7 +17,7 @@ pub(super) enum Operation {
         /// The address.
         caller: usize,
     },
-    /// Find the symbol with this name.
+    /// Find the symbol with this name, which has a version behind `@` if one is wanted.
     Find {
         /// In the library with this handle, and in what it needs.
         handle: usize,

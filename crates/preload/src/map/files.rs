@@ -70,6 +70,12 @@ pub(super) fn is_ours(node: &Node, protection: c_int, fd: c_int) -> bool {
         || protection & libc::PROT_EXEC == 0 && !(is_read_only(fd) && protection & libc::PROT_READ != 0)
 }
 
+/// True if a shared mapping of a regular file is to execute what the program writes by another one, and computers have no file in
+/// common. Generators of code that is refused such a mapping, as by systems that forbid it, use memory that they can write to and execute.
+pub(super) fn is_of_generated_code(node: &Node, protection: c_int, fd: c_int) -> bool {
+    !node.mapped_files().are_together() && protection & libc::PROT_EXEC != 0 && !is_read_only(fd)
+}
+
 /// Maps a regular file, shared.
 #[allow(clippy::too_many_arguments, reason = "those of mmap")]
 pub(super) fn map(

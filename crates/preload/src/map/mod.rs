@@ -67,6 +67,9 @@ unsafe extern "C" fn map(
         {
             return files::map(node, address as usize, length, protection, flags, fd, offset);
         }
+        if file_kind == files::Kind::Regular && files::is_of_generated_code(node, protection, fd) {
+            return failed(libc::EPERM);
+        }
         let writable = file_kind == files::Kind::Regular && protection & libc::PROT_WRITE != 0;
         if among_files || writable && is_fixed && node.is_shared(address as usize) {
             node.refuse(if among_files {
