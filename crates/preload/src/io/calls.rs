@@ -58,7 +58,6 @@ crate::guarded! {
     fn clock_settime(clock: clockid_t, time: *const timespec) -> c_int { Buffer::value(time) }
     fn adjtimex(result: *mut libc::timex) -> c_int { Buffer::result(result) }
     fn getgroups(count: c_int, groups: *mut gid_t) -> c_int { groups_at(groups, many(count)) }
-    fn setgroups(count: size_t, groups: *const gid_t) -> c_int { Buffer::read(groups, count.saturating_mul(size_of::<gid_t>())) }
     fn getresuid(real: *mut uid_t, effective: *mut uid_t, saved: *mut uid_t) -> c_int {
         Buffer::result(real), Buffer::result(effective), Buffer::result(saved)
     }

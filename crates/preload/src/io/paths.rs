@@ -49,7 +49,6 @@ crate::guarded! {
     fn truncate64(path: *const c_char, length: off_t) -> c_int { Buffer::string(path) }
     fn eaccess(path: *const c_char, mode: c_int) -> c_int { Buffer::string(path) }
     fn euidaccess(path: *const c_char, mode: c_int) -> c_int { Buffer::string(path) }
-    fn chroot(path: *const c_char) -> c_int { Buffer::string(path) }
     fn lchown(path: *const c_char, user: uid_t, group: gid_t) -> c_int { Buffer::string(path) }
     fn fchmodat[fd](fd: c_int, path: *const c_char, mode: mode_t, flags: c_int) -> c_int { Buffer::string(path) }
     fn fchownat[fd](fd: c_int, path: *const c_char, user: uid_t, group: gid_t, flags: c_int) -> c_int { Buffer::string(path) }

@@ -4,6 +4,7 @@
 //! call returns. A mutex of the runtime puts changes in an order that all nodes agree on.
 
 pub(crate) mod calls;
+mod credentials;
 pub(crate) mod directory;
 pub(crate) mod environment;
 mod handlers;

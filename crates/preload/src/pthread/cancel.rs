@@ -388,6 +388,21 @@ pub(crate) fn handle_signal() {
     }
 }
 
+/// Has the kernel start the C library's handler of a signal on private stacks, if there is one: a page of another stack may be absent.
+/// The caller's stack is private.
+pub(crate) fn handle_on_private_stacks(signal: c_int) {
+    let mut action = KernelAction { handler: libc::SIG_DFL, flags: 0, restorer: 0, mask: 0 };
+    let none = std::ptr::null_mut::<KernelAction>();
+    // SAFETY: valid actions. The C library's own function refuses this signal.
+    unsafe {
+        gondwana_sys::syscall!(libc::SYS_rt_sigaction, signal, none, &raw mut action, size_of::<u64>());
+        if !matches!(action.handler, libc::SIG_DFL | libc::SIG_IGN) {
+            action.flags |= u64::from(libc::SA_ONSTACK.cast_unsigned());
+            gondwana_sys::syscall!(libc::SYS_rt_sigaction, signal, &raw const action, none, size_of::<u64>());
+        }
+    }
+}
+
 /// Has a thread that may be cancelled anywhere end where it was interrupted, unless the runtime was. For all others the
 /// signal has done its work: it has interrupted a system call.
 unsafe extern "C" fn on_signal(_signal: c_int, _info: *mut siginfo_t, context: *mut c_void) {

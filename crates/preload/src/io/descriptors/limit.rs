@@ -1,12 +1,14 @@
-//! The limit on open files: the kernel's limit must leave room for the numbers of all nodes, while the program sees
-//! the limit that it was started with.
+//! Limits of the process. That on open files: the kernel's limit must leave room for the numbers of all nodes, while the program sees
+//! the limit that it was started with. That on processes, which counts threads: the runtime starts some at any time, so that the kernel
+//! knows it in children only.
 
 use crate::io::buffers::{Buffer, with_present};
 use crate::numbers::int;
+use crate::private_stack::uninterrupted;
 use crate::process::calls::on_others;
 use crate::process::{common, in_order};
 use gondwana_locks::lock;
-use libc::{RLIMIT_NOFILE, c_int, c_long, c_uint, pid_t, rlimit};
+use libc::{RLIMIT_NOFILE, RLIMIT_NPROC, c_int, c_long, c_uint, pid_t, rlimit};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -82,8 +84,14 @@ pub(crate) fn for_exec(replace: impl FnOnce() -> c_int) -> c_int {
     failed
 }
 
-/// In the child of a `fork`: the limit is the program's own again.
+/// In the child of a `fork`: the limits are the program's own again.
 pub(crate) fn restore() {
+    if let Some(processes) = *lock(&PROCESSES) {
+        // SAFETY: passes a private variable.
+        on_private_copy(processes, |limit| unsafe {
+            crate::real!(setrlimit: fn(c_uint, *const rlimit) -> c_int)(RLIMIT_NPROC, limit)
+        });
+    }
     if let Some(believed) = believed() {
         BELIEVED.store(0, Ordering::Relaxed);
         let limit = get();
@@ -99,6 +107,30 @@ pub(crate) fn believed() -> Option<u64> {
     }
 }
 
+/// The limit on processes that the program has set.
+static PROCESSES: Mutex<Option<rlimit>> = Mutex::new(None);
+
+/// Sets the limit on processes; that of the kernel stays.
+fn limit_processes(wanted: rlimit) -> c_int {
+    if wanted.rlim_cur > wanted.rlim_max {
+        crate::errno::set(libc::EINVAL);
+        return -1;
+    }
+    uninterrupted(|| *lock(&PROCESSES) = Some(wanted));
+    0
+}
+
+/// What the program is to find as a limit, of which the kernel says something else.
+fn of_program(resource: c_uint, of_kernel: rlimit) -> Option<rlimit> {
+    match resource {
+        RLIMIT_NOFILE => {
+            believed().map(|believed| rlimit { rlim_cur: believed.min(of_kernel.rlim_max), ..of_kernel })
+        }
+        RLIMIT_NPROC => uninterrupted(|| *lock(&PROCESSES)),
+        _ => None,
+    }
+}
+
 /// Defines `getrlimit`, with the program's limit in place of the kernel's.
 macro_rules! telling {
     ($($name:ident)*) => {$(
@@ -110,9 +142,10 @@ macro_rules! telling {
                 // SAFETY: forwards the caller's arguments; the structure is there when the call has not failed.
                 unsafe {
                     let failed = crate::real!($name: fn(c_uint, *mut rlimit) -> c_int)(resource, result);
-                    let believed = BELIEVED.load(Ordering::Relaxed);
-                    if failed == 0 && resource == RLIMIT_NOFILE && believed != 0 {
-                        (*result).rlim_cur = believed.min((*result).rlim_max);
+                    if failed == 0
+                        && let Some(limit) = of_program(resource, *result)
+                    {
+                        *result = limit;
                     }
                     failed
                 }
@@ -127,6 +160,9 @@ telling! { getrlimit getrlimit64 }
 fn set_here(&mut (resource, limit): &mut (c_uint, rlimit)) -> c_int {
     if resource == RLIMIT_NOFILE && BELIEVED.load(Ordering::Relaxed) != 0 {
         return believe(limit);
+    }
+    if resource == RLIMIT_NPROC {
+        return limit_processes(limit);
     }
     // SAFETY: passes a private variable, which a receiving thread does not need.
     on_private_copy(limit, |limit| unsafe {
