@@ -4,8 +4,8 @@
 use gondwana_coherence::{Csm, CsmOptions, Layout};
 use gondwana_testbed::model::Schedules;
 use gondwana_testbed::programs;
-use gondwana_testbed::world::Op::{self, Barrier, Expose, Lock, Place, Read, Unlock, Write};
-use gondwana_testbed::world::Setup;
+use gondwana_testbed::setup::Op::{self, Barrier, Expose, Lock, Place, Read, Unlock, Write};
+use gondwana_testbed::setup::Setup;
 
 fn machine(layout: Layout) -> Csm {
     Csm::new(layout, CsmOptions::default())

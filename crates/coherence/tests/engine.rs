@@ -6,7 +6,7 @@ mod lazy_updates;
 use gondwana_coherence::{Csm, CsmOptions, Erc, ErcOptions, Layout, Protocol, Sc, ScOptions};
 use gondwana_testbed::cluster::{Cluster, ClusterSetup, Step};
 use gondwana_testbed::programs::{place_anywhere, race_free};
-use gondwana_testbed::world::{Op, Setup};
+use gondwana_testbed::setup::{Op, Setup};
 use lazy_updates::LazyUpdates;
 use proptest::prelude::*;
 use std::time::Duration;

@@ -6,7 +6,7 @@
 use gondwana_coherence::{Erc, ErcOptions, Layout};
 use gondwana_testbed::model::Schedules;
 use gondwana_testbed::programs;
-use gondwana_testbed::world::Op::{self, Barrier, Lock, Read, Unlock, Write};
+use gondwana_testbed::setup::Op::{self, Barrier, Lock, Read, Unlock, Write};
 
 fn machine(layout: Layout) -> Erc {
     Erc::new(layout, ErcOptions::default())

@@ -19,7 +19,8 @@ use gondwana_coherence::{
     Counters, Csm, CsmOptions, Erc, ErcOptions, Event, Layout, PROTOCOLS, Sc, ScOptions,
 };
 use gondwana_testbed::programs::{Rng, expose_anywhere, place_anywhere, race_free};
-use gondwana_testbed::world::{Action, Machine, Op, Setup, World};
+use gondwana_testbed::setup::{Op, Setup};
+use gondwana_testbed::world::{Action, Machine, World};
 use std::collections::BTreeMap;
 use std::num::TryFromIntError;
 use std::time::Duration;

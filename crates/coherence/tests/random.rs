@@ -3,7 +3,8 @@
 
 use gondwana_coherence::{Csm, CsmOptions, Erc, ErcOptions, HomeRole, Layout, Page, Sc, ScOptions};
 use gondwana_testbed::programs::{Rng, expose_anywhere, place_anywhere, race_free, racy, with_new_pages};
-use gondwana_testbed::world::{Action, Machine, Setup, World};
+use gondwana_testbed::setup::Setup;
+use gondwana_testbed::world::{Action, Machine, World};
 use proptest::prelude::*;
 use std::time::Duration;
 

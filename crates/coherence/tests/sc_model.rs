@@ -6,7 +6,7 @@
 use gondwana_coherence::{Layout, Sc, ScOptions};
 use gondwana_testbed::model::Schedules;
 use gondwana_testbed::programs::{self, Rng};
-use gondwana_testbed::world::Op::{self, Add, Barrier, Lock, Place, Read, Unlock, Write};
+use gondwana_testbed::setup::Op::{self, Add, Barrier, Lock, Place, Read, Unlock, Write};
 use std::time::Duration;
 
 const X: usize = 0;

@@ -4,7 +4,7 @@
 use gondwana_coherence::{Sc, ScOptions};
 use gondwana_testbed::cluster::{Cluster, ClusterSetup, Step};
 use gondwana_testbed::programs::Rng;
-use gondwana_testbed::world::{Op, Setup};
+use gondwana_testbed::setup::{Op, Setup};
 use std::time::Duration;
 
 /// Bytes of a page.

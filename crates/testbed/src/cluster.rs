@@ -6,7 +6,7 @@
 use crate::letter::{Letter, ServerLetter};
 use crate::memory::{Effects, Memory, SimEnv, Told};
 use crate::programs::Rng;
-use crate::world::Op;
+use crate::setup::Op;
 use gondwana_coherence::sync::{
     Answer, Fast, Initialised, Kind, LockTable, ManagerOf, Object, ObjectKind, Request, Resting,
     RestingTable, Thread as ThreadId, Ticket,

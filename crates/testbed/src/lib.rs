@@ -18,4 +18,5 @@ pub mod programs;
 pub mod rig;
 mod sc;
 pub mod scripted;
+pub mod setup;
 pub mod world;

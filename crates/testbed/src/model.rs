@@ -1,6 +1,7 @@
 //! A world as a model for stateright: every schedule of threads and messages is tried.
 
-use crate::world::{Action, Machine, Op, Setup, World};
+use crate::setup::{Op, Setup};
+use crate::world::{Action, Machine, World};
 use gondwana_coherence::Layout;
 use stateright::{Checker, Model, Property};
 

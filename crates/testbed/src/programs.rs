@@ -1,6 +1,6 @@
 //! Random programs.
 
-use crate::world::{Op, Setup};
+use crate::setup::{Op, Setup};
 use gondwana_page::to_usize;
 
 /// A small generator of pseudo-random numbers (SplitMix64): the same seed gives the same run everywhere.
