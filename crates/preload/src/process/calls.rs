@@ -67,7 +67,14 @@ pub(crate) fn on_first<T: Copy>(value: T, function: fn(&mut T) -> c_int) -> (T, 
     (*value, result)
 }
 
-/// Makes a call on a value on all other nodes, which each get the same one.
+/// As [`serve`], with the call of this node in a row of them for all nodes.
+unsafe extern "C" fn serve_own<T: Copy>(row: usize) -> usize {
+    let number = Node::current().map_or(0, |node| node.number().index());
+    // SAFETY: `on_others` passes such a row.
+    unsafe { serve::<T>(row + number * size_of::<Call<T>>()) }
+}
+
+/// Makes a call on a value on all other nodes at the same time, which each get the same one.
 ///
 /// # Errors
 /// The first node where it failed, and the error number.
@@ -76,8 +83,27 @@ pub(crate) fn on_others<T: Copy>(
     value: T,
     function: fn(&mut T) -> c_int,
 ) -> Result<(), (usize, c_int)> {
-    (0..node.nodes()).filter(|&other| other != node.number().index()).try_for_each(|other| {
-        let result = on(node, NodeId::from_index(other), &mut { value }, function);
-        if result == 0 { Ok(()) } else { Err((other, crate::errno::get())) }
-    })
+    let me = node.number().index();
+    let others: Vec<NodeId> =
+        (0..node.nodes()).filter(|&other| other != me).map(NodeId::from_index).collect();
+    let bytes = node.nodes() * size_of::<Call<T>>();
+    let row = node.allocate(bytes, align_of::<Call<T>>().max(16), Caller::NONE).ok_or((me, libc::ENOMEM))?;
+    let call_of = |other: NodeId| (row as *mut Call<T>).wrapping_add(other.index());
+    // SAFETY: the row is this long and nobody else's; each node changes its own call only, until it has answered.
+    let result = unsafe {
+        for &other in &others {
+            call_of(other).write(Call { function, value, result: 0, error: 0 });
+        }
+        let answers = node.call_on_each(&others, serve_own::<T>, row);
+        others.iter().zip(answers).try_for_each(|(&other, answer)| {
+            let call = call_of(other);
+            match answer {
+                Err(error) => Err((other.index(), error)),
+                Ok(_) if (*call).result != 0 => Err((other.index(), (*call).error)),
+                Ok(_) => Ok(()),
+            }
+        })
+    };
+    node.free(row);
+    result
 }
