@@ -5,7 +5,7 @@
 
 static pthread_barrier_t barrier;
 static pthread_mutex_t common = PTHREAD_MUTEX_INITIALIZER;
-static volatile int go_on = 1;
+static bool is_over;
 static long sum[MAX_THREADS];
 
 static long are(uid_t user, uid_t effective, gid_t group, int count)
@@ -30,12 +30,15 @@ static long work(int self)
         EXPECT(0, setgroups(2, groups));
         EXPECT(0, setresgid(12, 12, 12));
         EXPECT(0, seteuid(11));
-        go_on = 0;
+        pthread_mutex_lock(&common);
+        is_over = true;
+        pthread_mutex_unlock(&common);
     } else {
-        while (go_on) {
+        for (bool over = false; !over;) {
             pthread_mutex_lock(&common);
             for (int i = 0; i < threads; i++)
                 sum[i]++;
+            over = is_over;
             pthread_mutex_unlock(&common);
         }
     }

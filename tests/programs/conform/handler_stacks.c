@@ -2,6 +2,7 @@
    between: a collector of garbage that stops threads by signals looks for references there. */
 #include "../harness.h"
 #include <execinfo.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <ucontext.h>
@@ -12,8 +13,8 @@ static __thread volatile uintptr_t interrupted, sought;
 static __thread volatile int near, found, walked, nested;
 static __thread sigjmp_buf left;
 static pthread_mutex_t common = PTHREAD_MUTEX_INITIALIZER;
-static pthread_t waiting;
-static volatile int reached;
+static pthread_barrier_t begun;
+static sem_t looked;
 static long *counts;
 
 static bool is_in(uintptr_t from, uintptr_t number)
@@ -34,7 +35,11 @@ static void look(void)
 static void on_usr1(int number, siginfo_t *info, void *context)
 {
     REQUIRE(number == SIGUSR1 && info->si_signo == SIGUSR1 && context);
-    look();
+    /* The thread may not have begun to wait. */
+    if (interrupted) {
+        look();
+        EXPECT(0, sem_post(&looked));
+    }
 }
 
 static __attribute__((noinline)) void compute(void);
@@ -116,8 +121,7 @@ static void *wait_for_it(void *unused)
 {
     (void)unused;
     sought = MARK + 3;
-    waiting = pthread_self();
-    __atomic_store_n(&reached, 1, __ATOMIC_RELEASE);
+    pthread_barrier_wait(&begun);
     wait_with(MARK + 3);
     REQUIRE(near > 0);
     EXPECT(near, found);
@@ -154,20 +158,23 @@ int main(int argc, char **argv)
     handle(SIGUSR1, on_usr1);
     REQUIRE(signal(SIGUSR2, on_usr2) != SIG_ERR && signal(SIGHUP, on_leave) != SIG_ERR);
     handle(SIGILL, on_trap);
+    EXPECT(0, pthread_barrier_init(&begun, NULL, 2));
+    EXPECT(0, sem_init(&looked, 0, 0));
     counts = calloc((size_t)threads, 512 * sizeof *counts);
     long wrong = run_threads(threads, work);
+    while (sem_trywait(&looked) == 0)
+        ;
     /* Threads that wait for a mutex are on a stack of the runtime. */
     for (int i = 0; i < threads; i++) {
         pthread_t thread;
-        reached = 0;
         EXPECT(0, pthread_mutex_lock(&common));
         EXPECT(0, pthread_create(&thread, NULL, wait_for_it, NULL));
-        while (!__atomic_load_n(&reached, __ATOMIC_ACQUIRE))
-            sched_yield();
-        for (int times = 0; times < 20; times++) {
-            EXPECT(0, pthread_kill(waiting, SIGUSR1));
-            usleep(1000);
-        }
+        pthread_barrier_wait(&begun);
+        for (int times = 0; times < 3; times++)
+            do {
+                EXPECT(0, pthread_kill(thread, SIGUSR1));
+                sched_yield();
+            } while (sem_trywait(&looked) != 0);
         EXPECT(0, pthread_mutex_unlock(&common));
         EXPECT(0, pthread_join(thread, NULL));
     }

@@ -5,14 +5,13 @@
 #include <signal.h>
 #include <unistd.h>
 
-static __thread int deep, handled;
-static int calls;
+static __thread int deep, handled, calls;
 
 static void begin(void)
 {
     if (++deep > 1)
         fail("a wrapper was called by the function that it calls");
-    __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+    calls++;
 }
 
 int sigaction(int number, const struct sigaction *new, struct sigaction *old)
@@ -66,7 +65,7 @@ static long work(int self)
         violations += write(ends[1], "x", 1) != 1;
         violations += pthread_mutex_unlock(&common) != 0;
     }
-    return violations + (handled != iterations);
+    return violations + (handled != iterations) + (calls < 2 * iterations);
 }
 
 int main(int argc, char **argv)
@@ -79,6 +78,5 @@ int main(int argc, char **argv)
     char bytes[4096];
     EXPECT(threads * iterations, read(ends[0], bytes, sizeof bytes));
     EXPECT(iterations * threads * (threads - 1) / 2, sum);
-    REQUIRE(__atomic_load_n(&calls, __ATOMIC_RELAXED) > 2 * threads * iterations);
     return verdict(violations, "a wrapper's call failed");
 }
