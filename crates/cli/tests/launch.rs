@@ -109,6 +109,17 @@ fn one_node_is_the_program_itself() {
 }
 
 #[test]
+fn signals_that_are_not_ignored_stay_so() {
+    let here = Installation::new();
+    let ask = ["grep", "SigIgn", "/proc/self/status"];
+    let native = Command::new(ask[0]).args(&ask[1..]).output().unwrap().stdout;
+    for nodes in ["1", "2"] {
+        let output = here.run(&[&["run", "-n", nodes][..], &ask].concat());
+        assert_eq!(output.stdout, native, "{nodes} nodes");
+    }
+}
+
+#[test]
 fn a_crash_anywhere_ends_the_run_with_one_line() {
     let here = Installation::new();
     for fabric in FABRICS {

@@ -55,6 +55,7 @@ impl ProcessImage {
         match Vectors::new(self) {
             // SAFETY: the vectors are null-terminated arrays of C strings that outlive the call.
             Ok(vectors) => unsafe {
+                heed_signals();
                 libc::execve(self.path.as_ptr(), vectors.arguments.as_ptr(), vectors.environment.as_ptr());
                 io::Error::last_os_error()
             },
@@ -228,13 +229,21 @@ unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t, likelihood: &str) -> R
                 }
             }
         }
+        heed_signals();
+        check(libc::sigprocmask(libc::SIG_SETMASK, &raw const setup.mask, std::ptr::null_mut()))?;
+    }
+    Ok(())
+}
+
+/// The program that this process executes next ignores no signals that this one does. Async-signal-safe.
+fn heed_signals() {
+    // SAFETY: touches no memory.
+    unsafe {
         // Rust programs ignore SIGPIPE; the user's shell most probably does not.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         // As the launcher does SIGXFSZ.
         libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
-        check(libc::sigprocmask(libc::SIG_SETMASK, &raw const setup.mask, std::ptr::null_mut()))?;
     }
-    Ok(())
 }
 
 /// The program that this process executes next is mapped at the same addresses each time. Async-signal-safe.
