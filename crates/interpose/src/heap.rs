@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 /// too, and the loader prefers theirs. Allocates nothing.
 #[inline]
 fn address(function: &NextFunction) -> usize {
-    function.known().or_else(|| function.find_in_c_library()).unwrap_or_else(|| {
+    function.of_c_library().unwrap_or_else(|| {
         let text = c"gondwana: the C library has no allocator of the usual names\n";
         // SAFETY: the text is as long as that; nothing else is asked. What composes a line would allocate.
         unsafe {

@@ -50,10 +50,17 @@ impl NextFunction {
         self.known()
     }
 
+    /// Its address in the C library itself, looked up once; `None` if it has no such function. A value of this type is for this one
+    /// or for the next one, not for both.
+    #[inline]
+    pub fn of_c_library(&self) -> Option<usize> {
+        self.known().or_else(|| self.find_in_c_library())
+    }
+
     /// Looks its address up in the C library itself, whatever the objects before it define; `None` if it has no such function. Takes
     /// no lock and allocates nothing.
     #[cold]
-    pub fn find_in_c_library(&self) -> Option<usize> {
+    fn find_in_c_library(&self) -> Option<usize> {
         // A function that no other library defines.
         let here = libc::gnu_get_libc_version as *const () as usize;
         // SAFETY: the C library is never unloaded.

@@ -68,6 +68,7 @@ pub use monitor::MonitoredConstruct;
 pub use native_stack::native_stack;
 pub use pinned_words::PinnedFault;
 pub use setup::Setup;
+pub use signal_mask::CREDENTIALS_SIGNAL;
 pub use start::{Hooks, StartError};
 pub use stdio_calls::{MOST_BYTES, StreamAction, StreamCall, StreamDone};
 pub use sync::{Arrival, BarrierWait, JoinWait, MutexKind, RwOperation};

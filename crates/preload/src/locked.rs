@@ -6,7 +6,7 @@
 
 use crate::numbers::many;
 use crate::registers::{REGISTERS, set_mask};
-use crate::signals::ALL_BUT_FAULTS;
+use crate::signals::ALL_BUT_TRAPS;
 use gondwana_atomics::Site;
 use gondwana_elf::loaded;
 use gondwana_node::{MutexKind, Node};
@@ -164,9 +164,6 @@ pub(crate) unsafe fn on_trap(context: *mut ucontext_t) -> bool {
     }
     false
 }
-
-/// All signals but those of faults and of traps.
-const ALL_BUT_TRAPS: u64 = ALL_BUT_FAULTS & !(1 << (libc::SIGTRAP - 1));
 
 /// Takes the lock of the page of an address, if threads of other nodes may change it.
 fn lock(address: usize) -> Option<usize> {

@@ -53,8 +53,7 @@ fn real_sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int 
 pub(crate) fn begin() {
     for signal in FAULTS.into_iter().chain(CRASHES) {
         let fault = ours(signal);
-        // SAFETY: all zero is a valid start for an action.
-        let mut action: Action = unsafe { zeroed() };
+        let mut action = default();
         action.sa_sigaction =
             if fault { on_fault as *const () as usize } else { on_crash as *const () as usize };
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | if fault { libc::SA_RESTART } else { 0 };
@@ -187,7 +186,7 @@ unsafe extern "C" fn on_crash(signal: c_int, info: *mut siginfo_t, context: *mut
 fn die_by(signal: c_int) {
     // SAFETY: default disposition, then the signal to this thread; nothing returns to the program.
     unsafe {
-        let mut action: Action = zeroed();
+        let mut action = default();
         action.sa_sigaction = libc::SIG_DFL;
         real_sigaction(signal, &action, null_mut());
         let mut only: sigset_t = zeroed();
@@ -275,8 +274,7 @@ fn put_in_force(signal: c_int, wanted: Action) -> Result<(), c_int> {
 
 /// Puts an action in force that the program set on another node; 0 or an error number.
 pub(crate) fn put_in_force_here(signal: c_int, handler: usize, flags: c_int, mask: u64) -> c_int {
-    // SAFETY: all zero is a valid start for an action.
-    let mut action: Action = unsafe { zeroed() };
+    let mut action = default();
     action.sa_sigaction = handler;
     action.sa_flags = flags;
     action.sa_mask = set_of(mask);
@@ -334,8 +332,7 @@ handling! {
 }
 
 fn handle(number: c_int, handler: usize, flags: c_int) -> usize {
-    // SAFETY: all zero is a valid start for an action.
-    let (mut new, mut old): (Action, Action) = unsafe { (zeroed(), zeroed()) };
+    let (mut new, mut old) = (default(), default());
     new.sa_sigaction = handler;
     new.sa_flags = flags;
     // SAFETY: both are valid.
@@ -412,10 +409,13 @@ pub(crate) fn blocked() -> u64 {
 /// All signals except those of faults, as bits.
 pub(crate) const ALL_BUT_FAULTS: u64 = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
 
+/// All signals except those of faults and of traps, as bits.
+pub(crate) const ALL_BUT_TRAPS: u64 = ALL_BUT_FAULTS & !(1 << (libc::SIGTRAP - 1));
+
 /// Blocks all signals for the calling thread but those that this library needs.
 pub(crate) fn block_all_but_needed() {
     /// In memory that the kernel can always read, without traps and with them.
-    static BLOCKED: [u64; 2] = [ALL_BUT_FAULTS, ALL_BUT_FAULTS & !(1 << (libc::SIGTRAP - 1))];
+    static BLOCKED: [u64; 2] = [ALL_BUT_FAULTS, ALL_BUT_TRAPS];
     let blocked = &raw const BLOCKED[usize::from(locked::are_some())];
     let old = null_mut::<u64>();
     // SAFETY: a valid set.

@@ -126,8 +126,7 @@ impl Group<'_> {
         if !unsafe { self.node.exclude_pages(hole.clone()) } {
             return Err("out of memory".to_owned());
         }
-        let shortest = files.iter().map(|(_, file)| file.length).min().unwrap_or(PAGE_SIZE);
-        let loaded = self.load_within(&hole, shortest, files.len());
+        let loaded = self.load_within(&hole, files);
         for rest in free_in(&hole) {
             // SAFETY: nothing is mapped there.
             if unsafe { self.node.include_pages(rest.clone()) } {
@@ -142,12 +141,11 @@ impl Group<'_> {
     fn load_within(
         &self,
         hole: &Range<usize>,
-        shortest: usize,
-        count: usize,
+        files: &[(PathBuf, LibraryFile)],
     ) -> Result<(usize, Vec<LoadedObject<'static>>, Loading), String> {
         let mut why = String::new();
         for _ in 0..ATTEMPTS {
-            let (real, loading) = self.load_into(hole, shortest, count)?;
+            let (real, loading) = self.load_into(hole, files)?;
             // SAFETY: the loader's handle for them is closed only where they are not used any more.
             let objects = unsafe { loading.objects() };
             let Some(stray) = objects.iter().find(|object| !object.is_in(hole)) else {
@@ -165,10 +163,10 @@ impl Group<'_> {
     fn load_into(
         &self,
         hole: &Range<usize>,
-        shortest: usize,
-        count: usize,
+        files: &[(PathBuf, LibraryFile)],
     ) -> Result<(usize, Loading), String> {
-        let filler = Filler::above(hole.end, shortest, count).ok_or("out of memory")?;
+        let shortest = files.iter().map(|(_, file)| file.length).min().unwrap_or(PAGE_SIZE);
+        let filler = Filler::above(hole.end, shortest, files.len()).ok_or("out of memory")?;
         touch_stack();
         // The code must be bound completely before it is copied.
         let flags = self.flags & !libc::RTLD_LAZY | libc::RTLD_NOW;
@@ -339,6 +337,7 @@ pub(super) fn real_dlvsym() -> usize {
 
 /// The address of a function that looks others up.
 fn in_c_library(function: &NextFunction) -> usize {
-    let address = function.known().or_else(|| function.find_in_c_library());
-    address.unwrap_or_else(|| report::fatal("the C library has no function to look symbols up"))
+    function
+        .of_c_library()
+        .unwrap_or_else(|| report::fatal("the C library has no function to look symbols up"))
 }

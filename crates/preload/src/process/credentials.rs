@@ -7,12 +7,9 @@ use super::calls::on_others;
 use super::{common, in_order};
 use crate::private_stack::uninterrupted;
 use crate::pthread::cancel::handle_on_private_stacks;
-use gondwana_node::Caller;
+use gondwana_node::{CREDENTIALS_SIGNAL, Caller};
 use libc::{c_char, c_int, gid_t, size_t, uid_t};
 use std::ffi::{CStr, CString};
-
-/// By which the C library has threads change their users and groups.
-const SIGNAL: c_int = 33;
 
 /// The most groups of a user, as the kernel limits them.
 const MOST_GROUPS: usize = 65536;
@@ -39,7 +36,7 @@ fn change(name: &str, call: fn(Words) -> c_int, words: Words) -> c_int {
 /// Makes a call in this process. The C library waits on a variable on the stack for all threads.
 fn make(&mut (call, words): &mut (fn(Words) -> c_int, Words)) -> c_int {
     uninterrupted(|| {
-        handle_on_private_stacks(SIGNAL);
+        handle_on_private_stacks(CREDENTIALS_SIGNAL);
         call(words)
     })
 }

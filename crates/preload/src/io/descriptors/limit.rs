@@ -28,8 +28,15 @@ fn get() -> rlimit {
 }
 
 fn set(limit: rlimit) -> c_int {
+    set_of_kernel(RLIMIT_NOFILE, limit)
+}
+
+/// Sets a limit of this process as the kernel has it.
+fn set_of_kernel(resource: c_uint, limit: rlimit) -> c_int {
+    // The kernel cannot wait for a page of the caller's stack.
+    let limit = Box::new(limit);
     // SAFETY: passes a private variable.
-    unsafe { crate::real!(setrlimit: fn(c_uint, *const rlimit) -> c_int)(RLIMIT_NOFILE, &raw const limit) }
+    unsafe { crate::real!(setrlimit: fn(c_uint, *const rlimit) -> c_int)(resource, &raw const *limit) }
 }
 
 /// Raises the limit as far as possible. Returns how many numbers a run of `nodes` may divide.
@@ -87,10 +94,7 @@ pub(crate) fn for_exec(replace: impl FnOnce() -> c_int) -> c_int {
 /// In the child of a `fork`: the limits are the program's own again.
 pub(crate) fn restore() {
     if let Some(processes) = *lock(&PROCESSES) {
-        // SAFETY: passes a private variable.
-        on_private_copy(processes, |limit| unsafe {
-            crate::real!(setrlimit: fn(c_uint, *const rlimit) -> c_int)(RLIMIT_NPROC, limit)
-        });
+        set_of_kernel(RLIMIT_NPROC, processes);
     }
     if let Some(believed) = believed() {
         BELIEVED.store(0, Ordering::Relaxed);
@@ -164,15 +168,7 @@ fn set_here(&mut (resource, limit): &mut (c_uint, rlimit)) -> c_int {
     if resource == RLIMIT_NPROC {
         return limit_processes(limit);
     }
-    // SAFETY: passes a private variable, which a receiving thread does not need.
-    on_private_copy(limit, |limit| unsafe {
-        crate::real!(setrlimit: fn(c_uint, *const rlimit) -> c_int)(resource, limit)
-    })
-}
-
-fn on_private_copy(limit: rlimit, call: impl FnOnce(*const rlimit) -> c_int) -> c_int {
-    let limit = Box::new(limit);
-    call(&raw const *limit)
+    set_of_kernel(resource, limit)
 }
 
 /// Sets a limit on all nodes: it is one of the process.
