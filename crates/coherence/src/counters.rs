@@ -55,4 +55,6 @@ pub struct Counters {
     pub exclusive_left: u64,
     /// Homes (or owners) that moved to this node.
     pub home_moves: u64,
+    /// Pages that this node has come to use in common memory.
+    pub became_common: u64,
 }

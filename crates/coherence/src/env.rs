@@ -47,7 +47,8 @@ pub struct SyncPoint {
 pub enum Event {
     /// This node asks the peer for pages; the first of them is named.
     Asked,
-    /// Pages that this node has asked for arrive, with so many bytes of contents in all; none if they are zero.
+    /// Pages that this node has asked for arrive, with so many bytes of contents in all; none if they are zero
+    /// or common.
     Arrived {
         /// Bytes of all pages together.
         bytes: u64,
@@ -211,6 +212,15 @@ pub trait Env {
     }
     /// Appends the notices that other nodes have posted to this one since the last call, each with the node that wrote the page.
     fn posted_notices(&mut self, _notices: &mut Vec<(Page, NodeId)>) {}
+    /// True if the page may become common.
+    fn can_be_common(&self, _page: Page) -> bool {
+        false
+    }
+    /// Moves a page, of which no other node has anything, to memory that all nodes have in common, where the hardware keeps it
+    /// coherent. From now on threads of this node use it there.
+    fn make_common(&mut self, _page: Page) {}
+    /// From now on threads of this node use pages there that another node has moved. They can access nothing of them now.
+    fn map_common(&mut self, _first: Page, _count: u32) {}
     /// The time since some moment.
     fn now(&self) -> Duration;
     /// A thread of this node runs, or waits for nothing but a page.

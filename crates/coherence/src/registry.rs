@@ -2,6 +2,7 @@
 
 use crate::{Layout, Protocol, csm, erc, sc};
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU8;
 
 /// Every protocol.
 pub const PROTOCOLS: &[&ProtocolInfo] = &[&csm::INFO, &csm::INVALIDATE, &sc::INFO, &erc::INFO];
@@ -69,6 +70,8 @@ pub struct ProtocolInfo {
 pub struct StartOptions {
     /// The memory of other nodes can be read without a message.
     pub one_sided: bool,
+    /// A page becomes common when it has been taken from the node that had it so often; never if that is `None`.
+    pub common_after: Option<NonZeroU8>,
 }
 
 /// The protocol of this name.
@@ -90,7 +93,7 @@ mod tests {
             assert!(info.kinds.len() <= MOST_KINDS);
             let managers = Managers::Node(NodeId(1));
             let layout = Layout::new(2, NodeId(1), 64, vec![Region { first: Page(0), count: 4, managers }]);
-            let mut machine = (info.start)(layout, &StartOptions { one_sided: false });
+            let mut machine = (info.start)(layout, &StartOptions { one_sided: false, common_after: None });
             assert_eq!(machine.kinds(), info.kinds);
             machine.adopt(Page(0), 2);
             assert_eq!(machine.counters().exclusive_entered, 2);

@@ -9,6 +9,7 @@ use gondwana_testbed::programs::{place_anywhere, race_free};
 use gondwana_testbed::setup::{Op, Setup};
 use lazy_updates::LazyUpdates;
 use proptest::prelude::*;
+use std::num::NonZeroU8;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
@@ -93,8 +94,9 @@ proptest! {
     }
 
     #[test]
-    fn sc_engines_run_programs_right(case in case(), hold: bool, slice_pages in 0..4_u32) {
-        run(case, 0, |layout| Box::new(Sc::new(layout, ScOptions { hold: hold.then_some(Duration::from_micros(8)), slice_pages })))?;
+    fn sc_engines_run_programs_right(case in case(), hold: bool, slice_pages in 0..4_u32, common_after in 0..4_u8) {
+        let (hold, common_after) = (hold.then_some(Duration::from_micros(8)), NonZeroU8::new(common_after));
+        run(case, 0, |layout| Box::new(Sc::new(layout, ScOptions { hold, slice_pages, common_after })))?;
     }
 
     /// Nothing but what synchronisation carries brings data to other nodes.

@@ -22,6 +22,7 @@ use gondwana_testbed::programs::{Rng, expose_anywhere, place_anywhere, race_free
 use gondwana_testbed::setup::{Op, Setup};
 use gondwana_testbed::world::{Action, Machine, World};
 use std::collections::BTreeMap;
+use std::num::NonZeroU8;
 use std::num::TryFromIntError;
 use std::time::Duration;
 
@@ -354,7 +355,8 @@ fn check_run(protocol: &str, seed: u64) -> Told {
         "csm" => run(&setup, seed, |layout| Csm::new(layout, csm(CsmOptions::default().keep))),
         "csm-invalidate" => run(&setup, seed, |layout| Csm::new(layout, csm(0))),
         "sc" => run(&setup, seed, |layout| {
-            Sc::new(layout, ScOptions { hold: Some(Duration::ZERO), ..ScOptions::default() })
+            let common_after = NonZeroU8::new((seed / 2 % 4) as u8);
+            Sc::new(layout, ScOptions { hold: Some(Duration::ZERO), common_after, ..ScOptions::default() })
         }),
         "erc" => run(&setup, seed, |layout| Erc::new(layout, ErcOptions { hold: true })),
         _ => panic!("{protocol}: which equations hold for it?"),

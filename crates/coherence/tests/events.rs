@@ -21,7 +21,9 @@ const DIFF: u32 = 3;
 const PAGES: u32 = 8;
 
 fn start(info: &'static ProtocolInfo, nodes: u16) -> Scripted {
-    Scripted::new(nodes, PAGES, |layout| (info.start)(layout, &StartOptions { one_sided: false }))
+    Scripted::new(nodes, PAGES, |layout| {
+        (info.start)(layout, &StartOptions { one_sided: false, common_after: None })
+    })
 }
 
 /// Nodes that send messages, and whose homes stay.

@@ -6,6 +6,7 @@ use gondwana_testbed::programs::{Rng, expose_anywhere, place_anywhere, race_free
 use gondwana_testbed::setup::Setup;
 use gondwana_testbed::world::{Action, Machine, World};
 use proptest::prelude::*;
+use std::num::NonZeroU8;
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
@@ -63,7 +64,8 @@ fn case() -> impl Strategy<Value = Case> {
                 let updates = (seed / 4 % 4) as u8;
                 let csm = CsmOptions { migrate, bulk_limit, one_sided, keep, updates, sample, window };
                 let hold = hold.then_some(Duration::ZERO);
-                let sc = ScOptions { hold, ..ScOptions::default() };
+                let common_after = NonZeroU8::new((seed / 16 % 4) as u8);
+                let sc = ScOptions { hold, common_after, ..ScOptions::default() };
                 let racy = false;
                 Case {
                     nodes,

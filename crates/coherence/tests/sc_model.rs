@@ -7,6 +7,7 @@ use gondwana_coherence::{Layout, Sc, ScOptions};
 use gondwana_testbed::model::Schedules;
 use gondwana_testbed::programs::{self, Rng};
 use gondwana_testbed::setup::Op::{self, Add, Barrier, Lock, Place, Read, Unlock, Write};
+use std::num::NonZeroU8;
 use std::time::Duration;
 
 const X: usize = 0;
@@ -20,9 +21,22 @@ fn holding(layout: Layout) -> Sc {
     Sc::new(layout, ScOptions { hold: Some(Duration::ZERO), ..ScOptions::default() })
 }
 
-/// Checks a program with and without holding, with and without bringing pages ahead, with each set of managers.
+/// Pages become common when they are taken for the first time.
+fn common(layout: Layout) -> Sc {
+    Sc::new(layout, ScOptions { common_after: NonZeroU8::new(1), ..ScOptions::default() })
+}
+
+/// The same for the second time.
+fn holding_and_common(layout: Layout) -> Sc {
+    let (hold, common_after) = (Some(Duration::ZERO), NonZeroU8::new(2));
+    Sc::new(layout, ScOptions { hold, common_after, ..ScOptions::default() })
+}
+
+const MACHINES: [fn(Layout) -> Sc; 4] = [machine, holding, common, holding_and_common];
+
+/// Checks a program with and without holding and common pages, with and without bringing pages ahead, with each set of managers.
 fn check_all(nodes: usize, threads: &[(usize, &[Op])], change: impl Fn(&mut Schedules<Sc>)) {
-    for machine in [machine, holding] {
+    for machine in MACHINES {
         for (manager, ahead) in [(None, 0), (None, 1), (Some(0), 1), (Some(1), 0)] {
             let mut schedules = Schedules::new(nodes, 2, threads, machine).with(|setup| {
                 setup.manager = manager;
@@ -79,9 +93,9 @@ fn independent_reads_of_independent_writes() {
     }
 }
 
-/// Checks a program of three threads on as many nodes, with and without holding.
+/// Checks a program of three threads on as many nodes, with and without holding and common pages.
 fn check_three(threads: [&[Op]; 3], change: impl Fn(&mut Schedules<Sc>)) {
-    for machine in [machine, holding] {
+    for machine in MACHINES {
         let threads = [(0, threads[0]), (1, threads[1]), (2, threads[2])];
         let mut schedules = Schedules::new(3, 2, &threads, machine);
         change(&mut schedules);
@@ -137,7 +151,7 @@ fn additions_keep_the_order_of_others() {
 #[test]
 fn three_nodes_write_one_page() {
     let programs = [[Read(X), Write(X, 1)], [Write(1, 2), Read(X)], [Write(X, 3), Read(1)]];
-    for machine in [machine, holding] {
+    for machine in MACHINES {
         let threads = [(0, &programs[0][..]), (1, &programs[1][..]), (2, &programs[2][..])];
         Schedules::new(3, 1, &threads, machine).check();
     }
@@ -155,7 +169,7 @@ fn two_threads_of_one_node_and_one_of_another() {
 #[test]
 fn a_policy_decides_the_manager() {
     let (a, b) = ([Read(X), Write(X, 1), Read(Y)], [Write(Y, 1), Read(X), Write(1, 2)]);
-    for machine in [machine, holding] {
+    for machine in MACHINES {
         for (first, second) in [(0, 0), (1, 2), (2, 1), (2, 2)] {
             Schedules::new(3, 2, &[(0, &a), (1, &b)], machine)
                 .with(|setup| {
@@ -170,7 +184,7 @@ fn a_policy_decides_the_manager() {
 
 #[test]
 fn a_policy_decides_about_pages_in_use() {
-    for machine in [machine, holding] {
+    for machine in MACHINES {
         for home in [None, Some(0), Some(1), Some(2)] {
             let a = [Read(X), Place { first: 0, count: 1, home, used: true }, Write(X, 1)];
             let b = [Write(X, 2), Place { first: 0, count: 1, home: Some(1), used: true }];
@@ -195,7 +209,7 @@ fn many_programs(seeds: std::ops::Range<u64>, steps: usize) {
         let mut rng = Rng(seed);
         let nodes: &[usize] = [&[0, 1, 2][..], &[0, 0, 1], &[1, 0, 1], &[0, 1], &[1, 2]][rng.below(5)];
         let threads: Vec<(usize, &[Op])> = nodes.iter().map(|&node| (node, &[][..])).collect();
-        let machine = if rng.chance(50) { holding } else { machine };
+        let machine = MACHINES[rng.below(MACHINES.len())];
         Schedules::new(3, 1 + rng.below(2), &threads, machine)
             .with(|setup| {
                 setup.ahead = u32::try_from(rng.below(2)).unwrap();

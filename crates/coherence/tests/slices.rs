@@ -36,7 +36,7 @@ fn time(
 
 /// Threads write bytes of their own in random pages and read them again.
 fn time_of_pages(nodes: usize, pages: usize, slice_pages: u32, seed: u64) -> Duration {
-    let options = ScOptions { hold: Some(Duration::from_micros(8)), slice_pages };
+    let options = ScOptions { hold: Some(Duration::from_micros(8)), slice_pages, common_after: None };
     time((nodes, pages), options, seed, |rng, number, node| {
         let address = rng.below(pages) * PAGE + node;
         [Op::Write(address, number.to_le_bytes()[0]), Op::Read(address)]

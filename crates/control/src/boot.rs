@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
+use std::num::NonZeroU8;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 /// Name of the environment variable that holds the number of the memfd with the [`Boot`].
@@ -48,6 +49,8 @@ pub struct Boot {
     pub locked: Vec<u64>,
     /// How faults are raised and resolved.
     pub mechanism: Mechanism,
+    /// A page becomes common when it has been taken from the node that had it so often; never if that is `None`.
+    pub common_after: Option<NonZeroU8>,
     /// Length of the span in bytes, a multiple of the page size.
     pub span: u64,
     /// How many processors each node counts as having where sets of processors are concerned; the same on all nodes.
@@ -68,8 +71,9 @@ pub struct Boot {
     pub control_fd: RawFd,
     /// A file in memory for the contents of the node's pages. The launcher holds it too, until the run is over.
     pub frames_fd: RawFd,
-    /// The file of the [thread memory](gondwana_memory::ThreadMemory) of the nodes of this computer.
-    pub threads_fd: RawFd,
+    /// The file that the nodes of this computer have in common: [thread memory](gondwana_memory::ThreadMemory), and behind it common
+    /// pages.
+    pub common_fd: RawFd,
     /// The node's end of an [`Exchange`](crate::Exchange), if it is to hand over its descriptors.
     pub exchange_fd: Option<RawFd>,
     /// The former values of the environment variables that the launcher has set, to be put back before the program
@@ -203,7 +207,7 @@ impl Boot {
             FabricBoot::Tcp { listener_fd, .. } => listener_fd,
         };
         for fd in
-            [self.control_fd, self.frames_fd, self.threads_fd, fabric].into_iter().chain(self.exchange_fd)
+            [self.control_fd, self.frames_fd, self.common_fd, fabric].into_iter().chain(self.exchange_fd)
         {
             // SAFETY: F_SETFD touches no memory.
             if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
@@ -251,7 +255,8 @@ mod tests {
             monitor: Some(Monitoring::default()),
             control_fd: 200,
             frames_fd: 203,
-            threads_fd: 204,
+            common_fd: 204,
+            common_after: None,
             exchange_fd: Some(205),
             hidden_env: vec![
                 ("LD_PRELOAD".to_owned(), None),

@@ -3,6 +3,7 @@
 //! `gondwana_racing`, by whose rules pages are copied while others write them.
 
 mod access;
+mod common_frames;
 pub mod diff;
 mod error;
 mod files;

@@ -36,7 +36,7 @@ pub(crate) fn map_anywhere(bytes: usize, file: BorrowedFd<'_>) -> Result<*mut u8
     Ok(base.cast())
 }
 
-/// Maps what is mapped at `base` from the same place of the same file again, copy on write.
+/// Maps `bytes` of a file from `offset` on copy on write, in place of what is mapped at `base`.
 pub(crate) fn map_copy(
     base: usize,
     bytes: usize,
@@ -71,6 +71,22 @@ pub(crate) unsafe fn map_over(
     offset: usize,
 ) -> Result<(), MemoryError> {
     map(base, bytes, file, offset, libc::MAP_SHARED | libc::MAP_FIXED)
+}
+
+/// Maps `bytes` of a memfd from `offset` on, shared and with this protection, in place of what is mapped at `base`, and has the
+/// processor's tables filled in at once.
+///
+/// # Safety
+/// Nobody can access what is replaced, and the file has the contents that belong there.
+pub(crate) unsafe fn map_common(
+    base: usize,
+    bytes: usize,
+    file: BorrowedFd<'_>,
+    offset: usize,
+    protection: i32,
+) -> Result<(), MemoryError> {
+    let how = libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_POPULATE;
+    map_with(protection, base, bytes, file, offset, how)
 }
 
 /// Removes what is mapped in a range.

@@ -2,6 +2,7 @@
 
 use crate::MemoryError;
 use crate::access::{Mechanism, Protection};
+use crate::common_frames::CommonFrames;
 use crate::diff;
 use crate::geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, Segment};
 use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
@@ -31,6 +32,8 @@ pub struct Pages {
     table: Option<RemoteAccessTable>,
     /// Pages of the span in whose place the application view has another mapping.
     excluded: Vec<Range<u32>>,
+    /// Where common pages are, if there may be any.
+    common: Option<CommonFrames>,
 }
 
 impl Pages {
@@ -74,7 +77,7 @@ impl Pages {
             protection.populated(pages.start, pages.end - pages.start);
         }
         let twins = Twins::new(geometry.pages() as usize)?;
-        Ok(Self { geometry, protection, twins, file, table: None, excluded: vec![] })
+        Ok(Self { geometry, protection, twins, file, table: None, excluded: vec![], common: None })
     }
 
     /// Which addresses are shared.
@@ -216,6 +219,61 @@ impl Pages {
     pub fn clear(&mut self, first: u32, count: u32) {
         self.frames(first, count).clear();
         self.protection.populated(first, count);
+    }
+
+    /// Lets pages become common: they are in a file that the other nodes, so many with this one, map as well, from `offset` on.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn share(&mut self, file: BorrowedFd<'_>, offset: usize, nodes: u16) -> Result<(), MemoryError> {
+        self.common = Some(CommonFrames::new(file, offset, self.geometry.pages(), nodes)?);
+        Ok(())
+    }
+
+    /// True if a page may become common.
+    #[must_use]
+    pub fn can_be_common(&self, page: u32) -> bool {
+        self.protection.is_included(page) && self.common.as_ref().is_some_and(|common| common.has_room(page))
+    }
+
+    /// Makes a page common: the program uses it in the common file from now on, with its present contents. No other node has it.
+    ///
+    /// # Errors
+    /// If the kernel refuses: the node cannot go on.
+    ///
+    /// # Panics
+    /// If no pages [may become common](Pages::share).
+    pub fn make_common(&mut self, page: u32) -> Result<(), MemoryError> {
+        self.protect(page, 1, Access::None)?;
+        let contents = self.contents(page, 1);
+        self.common.as_ref().expect("there is a common file").write(page, contents)?;
+        self.map_common(page, 1)
+    }
+
+    /// The program uses pages in the common file from now on, which it cannot access now. They have contents there.
+    ///
+    /// # Errors
+    /// If the kernel refuses: the node cannot go on.
+    ///
+    /// # Panics
+    /// If no pages [may become common](Pages::share).
+    pub fn map_common(&mut self, first: u32, count: u32) -> Result<(), MemoryError> {
+        let common = self.common.as_mut().expect("there is a common file");
+        let (mut start, end) = (first, first + count);
+        while start < end {
+            let run = self.protection.alike(start, end);
+            let (access, executable) = self.protection.limit_of(start);
+            // What is private to this node stays; `include` maps the common page then.
+            if self.protection.is_included(start) {
+                // SAFETY: the program cannot access the pages, and the contents are there.
+                unsafe {
+                    common.map(self.geometry.address_of(start), start..start + run, access, executable)?
+                };
+            }
+            self.protection.becomes_common(start, run);
+            start += run;
+        }
+        Ok(())
     }
 
     /// The first run of these pages with frames on this node, including short gaps. All pages of the range before it
@@ -390,6 +448,11 @@ impl Pages {
         // SAFETY: the caller's promise.
         unsafe { map_over(base, count as usize * PAGE_SIZE, self.file.as_fd(), offset)? };
         self.protection.include(pages.start, count)?;
+        for page in pages.clone() {
+            if self.protection.is_common(page) {
+                self.map_common(page, 1)?;
+            }
+        }
         let parts = self
             .excluded
             .iter()
@@ -411,12 +474,16 @@ impl Pages {
                 let length = (pages.end - pages.start) as usize * PAGE_SIZE;
                 map_copy(base, length, self.file.as_fd(), offset)?;
                 for data in data_in(&self.file, offset, offset + length) {
-                    for at in data.step_by(PAGE_SIZE) {
-                        let byte = (base + (at - offset)) as *mut u8;
-                        // SAFETY: the page is part of the mapping just made; writing it back as it is makes the
-                        // kernel copy it.
-                        unsafe { byte.write_volatile(byte.read_volatile()) };
-                    }
+                    let data = data.start - offset..data.end - offset;
+                    // SAFETY: part of the mapping just made.
+                    unsafe { copy_private(base + data.start, data.len()) };
+                }
+                for part in self.common.iter().flat_map(|common| common.among(pages.clone())) {
+                    let base = self.geometry.address_of(part.start);
+                    let length = (part.end - part.start) as usize * PAGE_SIZE;
+                    self.common.as_ref().expect("it has the page").map_copy(base, length, part.start)?;
+                    // SAFETY: as above.
+                    unsafe { copy_private(base, length) };
                 }
             }
         }
@@ -437,6 +504,18 @@ impl Pages {
         parts.push(at..pages.end);
         parts.retain(|part| !part.is_empty());
         parts
+    }
+}
+
+/// Has the kernel copy what is mapped copy on write: writes a byte of each page back as it is.
+///
+/// # Safety
+/// The bytes are mapped like that, and the process has no other thread.
+unsafe fn copy_private(base: usize, length: usize) {
+    for at in (base..base + length).step_by(PAGE_SIZE) {
+        let byte = at as *mut u8;
+        // SAFETY: the caller's promise.
+        unsafe { byte.write_volatile(byte.read_volatile()) };
     }
 }
 

@@ -50,19 +50,25 @@ impl ThreadMemory {
         (span / OF_SPAN / u64::from(nodes)).clamp(Self::LEAST_PART, MOST_PART) / page * page
     }
 
+    /// Bytes of the parts of all nodes together.
+    #[must_use]
+    pub fn length(nodes: u16, span: u64) -> usize {
+        to_usize(Self::part(nodes, span)) * usize::from(nodes)
+    }
+
     /// At most so many bytes of addresses does a node use, with a span that is large enough for more than the least length of each part.
     #[must_use]
     pub fn most(span: u64) -> u64 {
         2 * (span / OF_SPAN)
     }
 
-    /// A file for the parts of all nodes. No page of it is in use.
+    /// A file for the parts of all nodes. No page of it is in use. Other things may be put behind [`ThreadMemory::length`].
     ///
     /// # Errors
     /// If the kernel refuses.
     pub fn file(nodes: u16, span: u64) -> Result<OwnedFd, MemoryError> {
-        let file = memfd(c"gondwana-threads")?;
-        set_length(&file, to_usize(Self::part(nodes, span)) * usize::from(nodes))?;
+        let file = memfd(c"gondwana-common")?;
+        set_length(&file, Self::length(nodes, span))?;
         Ok(file)
     }
 

@@ -13,7 +13,7 @@ use gondwana_control::Offer as HandedOver;
 use gondwana_control::Report;
 use gondwana_fabric::{Fabric, SendError};
 use gondwana_memory::diff::Malformed;
-use gondwana_memory::{PAGE_SIZE, PageBytes, Pages, Peer, RemoteMemory};
+use gondwana_memory::{MemoryError, PAGE_SIZE, PageBytes, Pages, Peer, RemoteMemory};
 use gondwana_racing::RacingBytes;
 use gondwana_topology::{NodeId, NodeSet};
 use serde::Serialize;
@@ -181,6 +181,13 @@ fn must_be_diff(page: Page, patched: Result<(), Malformed>) {
     }
 }
 
+/// A page that could not be moved to the common memory is nowhere: the run ends.
+fn must_move(moved: Result<(), MemoryError>) {
+    if let Err(error) = moved {
+        crate::fatal(&format!("common pages: {error}"));
+    }
+}
+
 impl Env for NodeEnv {
     fn protect(&mut self, first: Page, count: u32, access: Access) {
         if let Err(error) = self.pages.protect(first.0, count, access) {
@@ -341,6 +348,18 @@ impl Env for NodeEnv {
             sink.resumed(slot);
         }
         self.announce(slot, event::COHERENT, 0);
+    }
+
+    fn can_be_common(&self, page: Page) -> bool {
+        self.pages.can_be_common(page.0)
+    }
+
+    fn make_common(&mut self, page: Page) {
+        must_move(self.pages.make_common(page.0));
+    }
+
+    fn map_common(&mut self, first: Page, count: u32) {
+        must_move(self.pages.map_common(first.0, count));
     }
 
     fn now(&self) -> Duration {

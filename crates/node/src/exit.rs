@@ -215,6 +215,7 @@ impl Node {
                 "home_moves": c.home_moves,
                 "exclusive_entered": c.exclusive_entered,
                 "exclusive_left": c.exclusive_left,
+                "became_common": c.became_common,
             },
             "diffs": {"sent": c.diffs, "bytes": c.diff_bytes, "forwarded": c.diffs_forwarded, "patched": c.patches},
             "notices": {"sent": c.notices_sent, "received": c.notices_received},

@@ -35,7 +35,7 @@ use gondwana_rset::{PlacementError, RSet, ThreadPlan};
 use gondwana_topology::NodeId;
 use std::net::TcpListener;
 use std::ops::Range;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -142,9 +142,12 @@ impl Node {
         let mut pages =
             unsafe { Pages::new(span_pages, &data_segments(own), me == NodeId(0), boot.mechanism, frames)? };
         // SAFETY: as above.
-        let threads = unsafe { OwnedFd::from_raw_fd(boot.threads_fd) };
+        let common = unsafe { OwnedFd::from_raw_fd(boot.common_fd) };
+        if boot.common_after.is_some() {
+            pages.share(common.as_fd(), ThreadMemory::length(boot.nodes, boot.span), boot.nodes)?;
+        }
         let together = matches!(boot.fabric, FabricBoot::Shm { .. });
-        let thread_memory = ThreadMemory::map(boot.node, boot.nodes, boot.span, threads, together)?;
+        let thread_memory = ThreadMemory::map(boot.node, boot.nodes, boot.span, common, together)?;
         let geometry = pages.geometry().clone();
         let first_data = Page(span_pages);
         let data_pages = geometry.pages() - span_pages;
@@ -173,7 +176,8 @@ impl Node {
         let exchange = exchange
             .filter(|exchange| pages.handover().is_some_and(|offer| exchange.offer(&offer, end).is_ok()));
         let protocol = boot.protocol().ok_or_else(|| StartError::Protocol(boot.protocol.clone()))?;
-        let mut protocol = (protocol.start)(layout.clone(), &StartOptions { one_sided });
+        let mut protocol =
+            (protocol.start)(layout.clone(), &StartOptions { one_sided, common_after: boot.common_after });
         data.iter().for_each(|run| protocol.adopt(Page(run.start), run.end - run.start));
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(WaitSlots::new());

@@ -193,6 +193,10 @@ impl Cluster {
         self.note(takes, Due::Thread(thread));
     }
 
+    fn write(&mut self, node: usize, address: usize, value: u8) {
+        Memory::write_on(self.nodes.iter_mut().map(|node| &mut node.memory), node, address, value);
+    }
+
     /// Calls an engine, and sees to what comes of it.
     fn call<R>(&mut self, node: usize, act: impl FnOnce(&mut Engine, &mut SimEnv<'_>) -> R) -> R {
         let mut effects = Effects::default();
@@ -324,7 +328,7 @@ impl Cluster {
                 true
             }
             Op::Write(address, value) if self.permitted(index, address, Access::Write) => {
-                self.nodes[node].memory.write(address, value);
+                self.write(node, address, value);
                 self.reference[address] = value;
                 true
             }
@@ -333,7 +337,7 @@ impl Cluster {
                 if found != right {
                     return Err(format!("thread {index} added to {found} at {address}, not to {right}"));
                 }
-                self.nodes[node].memory.write(address, found.wrapping_add(by));
+                self.write(node, address, found.wrapping_add(by));
                 self.reference[address] = found.wrapping_add(by);
                 true
             }

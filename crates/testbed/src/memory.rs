@@ -19,6 +19,8 @@ pub struct Memory {
     twins: Vec<Option<Vec<u8>>>,
     /// What the program may do with each page.
     pub access: Vec<Access>,
+    /// The pages that the program uses in common memory. Their frames here are the same as on all other nodes.
+    common: BTreeSet<Page>,
     words: Vec<Option<Word>>,
     /// Pages that others have copied beside this node's writers, at most [`ROOM`].
     logged: BTreeSet<Page>,
@@ -47,6 +49,7 @@ impl Memory {
             frames: vec![0; pages * size],
             twins: vec![None; pages],
             access: vec![Access::None; pages],
+            common: BTreeSet::new(),
             words: vec![None; pages],
             logged: BTreeSet::new(),
             posted: Vec::new(),
@@ -69,9 +72,26 @@ impl Memory {
         self.frames[address]
     }
 
-    /// A thread writes a byte.
+    /// A thread writes a byte of a page that is not common.
     pub fn write(&mut self, address: usize, value: u8) {
         self.frames[address] = value;
+    }
+
+    /// A thread of the node with this number writes a byte: in its memory, or if the page is common in those of all nodes.
+    pub fn write_on<'a>(
+        memories: impl Iterator<Item = &'a mut Self>,
+        node: usize,
+        address: usize,
+        value: u8,
+    ) {
+        let memories: Vec<_> = memories.collect();
+        let page = memories[node].page_of(address);
+        let is_common = memories[node].common.contains(&page);
+        for (number, memory) in memories.into_iter().enumerate() {
+            if number == node || is_common {
+                memory.write(address, value);
+            }
+        }
     }
 
     /// True if the page has a twin.
@@ -416,6 +436,28 @@ impl Env for SimEnv<'_> {
     fn merge_from(&mut self, home: NodeId, page: Page) {
         let contents = self.peer(home).expect("copied before").frame(page).to_vec();
         self.merge(page, &contents);
+    }
+
+    fn can_be_common(&self, _page: Page) -> bool {
+        !self.peers.is_empty()
+    }
+
+    fn make_common(&mut self, page: Page) {
+        let contents = self.memory.frame(page).to_vec();
+        for (node, memory) in &mut self.peers {
+            assert_eq!(memory.access[page.0 as usize], Access::None, "node {node} has the page");
+            memory.frame(page).copy_from_slice(&contents);
+        }
+        self.memory.access[page.0 as usize] = Access::None;
+        self.map_common(page, 1);
+    }
+
+    fn map_common(&mut self, first: Page, count: u32) {
+        for page in (first.0..first.0 + count).map(Page) {
+            let access = &mut self.memory.access[page.0 as usize];
+            assert_eq!(std::mem::replace(access, Access::Write), Access::None, "a page in use");
+            assert!(self.memory.common.insert(page), "page {} was common", page.0);
+        }
     }
 
     fn resume(&mut self, waiter: Waiter) {

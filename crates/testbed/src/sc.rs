@@ -23,12 +23,16 @@ impl Machine for Sc {
                 let right = match view.state {
                     ScState::None => Access::None,
                     ScState::Read | ScState::Owner => Access::Read,
-                    ScState::Write => Access::Write,
+                    ScState::Write | ScState::Common => Access::Write,
                 };
                 if nodes[node].memory.access[page.0 as usize] != right {
                     return fail("a protection doesn't fit its state");
                 }
-                let owns = matches!(view.state, ScState::Owner | ScState::Write);
+                let is_common = view.state == ScState::Common;
+                if is_common && manager.state != ScState::Common {
+                    return fail("only the manager can make a page common");
+                }
+                let owns = matches!(view.state, ScState::Owner | ScState::Write) || is_common && id == at;
                 if owns != (manager.owner == Some(id)) {
                     return fail("the manager is wrong about the owner");
                 }

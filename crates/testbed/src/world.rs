@@ -378,7 +378,7 @@ impl<P: Machine> World<P> {
 
     /// Writes on a node that may.
     fn write(&mut self, node: usize, address: usize, value: u8) {
-        self.nodes[node].memory.write(address, value);
+        Memory::write_on(self.nodes.iter_mut().map(|node| &mut node.memory), node, address, value);
         self.reference[address] = value;
     }
 

@@ -22,7 +22,7 @@ impl Sc {
         let asked = 1 + self.pages.run(Page(first.0 + 1), most - 1, |entry| {
             entry.manager == like.manager
                 && (entry.state == ScState::None) == (like.state == ScState::None)
-                && entry.state != ScState::Write
+                && !matches!(entry.state, ScState::Write | ScState::Common)
                 && (manager != me || entry.owner != NOBODY)
                 && !entry.has(ASKED | GIVE)
         });

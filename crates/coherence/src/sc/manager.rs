@@ -43,7 +43,12 @@ impl Sc {
                 self.stall(page);
                 return;
             }
-            self.serve(page, request, env);
+            if self.pages.entry(page).state == ScState::Common {
+                self.give_common(page, request, env);
+                self.pages.record(page).queue.pop_front();
+            } else if !self.takes_for_common(page, request, env) {
+                self.serve(page, request, env);
+            }
         }
         self.tidy(page);
     }
@@ -98,6 +103,7 @@ impl Sc {
             let entry = *self.pages.entry(page);
             entry.is_manager(me)
                 && entry.owner == owner
+                && entry.state != ScState::Common
                 && !entry.has(GIVE)
                 && self.has_no_requests(page)
                 && self.copies(page) == copies
@@ -143,7 +149,10 @@ impl Sc {
         let turn = request.turn();
         let served = 1 + leading(Page(first.0 + 1), asked.min(MOST_SERVED) - 1, |page| {
             let entry = *self.pages.entry(page);
-            entry.owner == me && !entry.has(BUSY) && self.holds.end(page, turn, me, env).is_none()
+            entry.owner == me
+                && entry.state != ScState::Common
+                && !entry.has(BUSY)
+                && self.holds.end(page, turn, me, env).is_none()
         });
         for page in span(first, served) {
             self.pages.record(page).copies.insert(requester);
@@ -268,6 +277,8 @@ impl Sc {
         // Every copy is gone, and nothing is on its way to anybody.
         if request.write && entry.has(GIVE) {
             self.give_with_requests(page, env);
+        } else if request.write {
+            self.make_common(page, env);
         }
     }
 }

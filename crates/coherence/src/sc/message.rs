@@ -66,6 +66,17 @@ pub enum ScMessage {
         /// The request has waited for a node that kept the page, or for another request.
         kept: bool,
     },
+    /// Answers a request for pages that are common.
+    Common {
+        /// The first page asked for.
+        first: Page,
+        /// How many were asked for.
+        asked: u32,
+        /// How many of them are common (at least one).
+        served: u32,
+        /// The manager of these pages.
+        manager: NodeId,
+    },
     /// Manager to a node with copies: give them up and tell the writer.
     Invalidate {
         /// The first page.

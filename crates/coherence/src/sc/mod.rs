@@ -13,6 +13,11 @@
 //! A message is about a run of pages: a request names those that the thread will probably touch next, and the manager serves the
 //! first part of them that is with the same nodes and that nobody else asks for. The rest is asked for again when it is touched.
 //!
+//! # Common pages
+//!
+//! Where the hardware can keep memory of nodes coherent, a page that they take from each other again and again becomes *common*: see
+//! `common.rs`.
+//!
 //! # Progress
 //!
 //! A page can be taken away again before the thread that waited for it repeated its access. Nodes that fight for a
@@ -21,6 +26,7 @@
 //! again.
 
 mod asking;
+mod common;
 mod copies;
 mod hold;
 mod manager;
@@ -43,6 +49,7 @@ use gondwana_topology::{NodeId, NodeSet};
 use hold::Holds;
 use state::{ASKED, KEPT, Managed, NOBODY, PINNED, PageEntry};
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroU8;
 use std::time::Duration;
 
 /// This protocol in [`PROTOCOLS`](crate::PROTOCOLS).
@@ -52,8 +59,9 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     placed: PlacedHomes::HandedOver,
     one_sided: false,
     kinds: message::KINDS,
-    start: |layout, _options| {
-        Box::new(Sc::new(layout, ScOptions { hold: Some(HOLD), slice_pages: SLICE_PAGES }))
+    start: |layout, options| {
+        let common_after = options.common_after;
+        Box::new(Sc::new(layout, ScOptions { hold: Some(HOLD), slice_pages: SLICE_PAGES, common_after }))
     },
     recode: recode::<ScMessage>,
 };
@@ -76,6 +84,8 @@ pub struct ScOptions {
     pub hold: Option<Duration>,
     /// Slices are for so many pages at least: nodes that pass a page to and fro, as for a flag or a lock, need it at once.
     pub slice_pages: u32,
+    /// As [`StartOptions::common_after`](crate::StartOptions::common_after).
+    pub common_after: Option<NonZeroU8>,
 }
 
 /// What one node knows about one page, for reports and checks.
@@ -99,6 +109,7 @@ pub struct Sc {
     pages: PageTable<PageEntry, Managed>,
     /// Threads that wait for a page, and since when.
     waiting: Vec<(Page, Waiter, Duration)>,
+    common_after: Option<NonZeroU8>,
     /// How long pages stay.
     holds: Holds,
     /// Messages that would take away a page that stays.
@@ -118,6 +129,7 @@ impl Sc {
         Self {
             pages: PageTable::new(layout),
             waiting: Vec::new(),
+            common_after: options.common_after,
             holds: Holds::new(options),
             parked: Vec::new(),
             stalled: Vec::new(),
@@ -214,7 +226,11 @@ impl Sc {
             self.counters.read_faults += 1;
         }
         let entry = *self.pages.entry(page);
-        let enough = if write { entry.state == ScState::Write } else { entry.state != ScState::None };
+        let enough = match entry.state {
+            ScState::None => false,
+            ScState::Read | ScState::Owner => !write,
+            ScState::Write | ScState::Common => true,
+        };
         if enough {
             return Outcome::Done;
         }
@@ -270,6 +286,9 @@ impl Sc {
             ScMessage::Pages { first, asked, served, write, manager, untouched, acks, kept } => {
                 let pages = copies::Pages { first, asked, served, write, manager, untouched, acks, kept };
                 self.take_pages(from, &pages, bulk, env)
+            }
+            ScMessage::Common { first, asked, served, manager } => {
+                self.take_common(from, first, (asked, served), manager, env)
             }
             ScMessage::InvalidateAck { first, count, kept } => self.take_ack(first, count, kept, env),
             ScMessage::Confirm { first, count } => self.take_confirm(from, first, count, env),

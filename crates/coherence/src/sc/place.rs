@@ -8,7 +8,7 @@
 
 use super::Sc;
 use super::message::ScMessage;
-use super::state::{ASKED, GIVE, NOBODY, PINNED, Request};
+use super::state::{ASKED, CONTESTED, GIVE, NOBODY, PINNED, Request, ScState};
 use crate::runs::{count_of, leading, runs, span};
 use crate::{Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
@@ -51,6 +51,9 @@ impl Sc {
             let entry = self.pages.entry(page);
             if !entry.is_manager(me) {
                 elsewhere.push((entry.manager, page));
+                continue;
+            }
+            if entry.state == ScState::Common {
                 continue;
             }
             entry.take(GIVE);
@@ -97,6 +100,7 @@ impl Sc {
             let entry = self.pages.entry(page);
             entry.take(GIVE);
             entry.take(PINNED);
+            entry.take(CONTESTED);
             entry.owner = NOBODY;
             self.tidy(page);
         }

@@ -18,6 +18,8 @@ pub enum ScState {
     Owner,
     /// The page; nobody else has a copy.
     Write,
+    /// The page, in memory that all nodes have in common.
+    Common,
 }
 
 /// A request for the page is under way.
@@ -32,6 +34,8 @@ pub(super) const GIVE: u8 = 8;
 pub(super) const PINNED: u8 = 16;
 /// What was asked for has waited for a node that kept it, or for another request.
 pub(super) const KEPT: u8 = 32;
+/// At the manager: the page becomes common as soon as no other node has anything of it.
+pub(super) const CONTESTED: u8 = 64;
 
 /// The owner of a page that nobody touched.
 pub(super) const NOBODY: NodeId = NodeId(u16::MAX);
@@ -49,6 +53,8 @@ pub(super) struct PageEntry {
     pub manager: NodeId,
     pub state: ScState,
     pub flags: Flags,
+    /// At the manager, of a page that may become common: how often it was taken from other nodes, to be written.
+    pub taken: u8,
 }
 
 impl PageEntry {
@@ -80,6 +86,7 @@ impl page_table::PageEntry for PageEntry {
             manager,
             state: ScState::None,
             flags: Flags::default(),
+            taken: 0,
         }
     }
 

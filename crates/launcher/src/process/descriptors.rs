@@ -8,7 +8,7 @@ use gondwana_console::failure::Failure;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// How many descriptors a node inherits at most: control channel, description, fabric, frames, thread memory,
+/// How many descriptors a node inherits at most: control channel, description, fabric, frames, common file,
 /// exchange.
 pub const COUNT: usize = 6;
 
@@ -49,7 +49,7 @@ impl Reserved {
 
     /// All numbers, in the order in which a node's descriptors are given.
     pub fn all(&self) -> [RawFd; COUNT] {
-        [self.control(), self.boot(), self.fabric(), self.frames(), self.threads(), self.exchange()]
+        [self.control(), self.boot(), self.fabric(), self.frames(), self.common(), self.exchange()]
     }
 
     /// The number of the control channel.
@@ -72,8 +72,8 @@ impl Reserved {
         self.first + 3
     }
 
-    /// The number of the file with the memory of threads.
-    pub fn threads(&self) -> RawFd {
+    /// The number of the file that the nodes of this computer have in common.
+    pub fn common(&self) -> RawFd {
         self.first + 4
     }
 

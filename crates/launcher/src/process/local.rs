@@ -52,8 +52,8 @@ struct NodeProcess {
 pub struct LocalNodes {
     signals: Signals,
     reserved: Reserved,
-    /// The file of the thread memory of all of them, once there is one.
-    threads: Option<OwnedFd>,
+    /// The file that all of them have in common, once there is one.
+    common: Option<OwnedFd>,
     nodes: Vec<NodeProcess>,
     ready: VecDeque<Event>,
     watched: Option<RawFd>,
@@ -82,7 +82,7 @@ impl LocalNodes {
         Ok(Self {
             signals,
             reserved,
-            threads: None,
+            common: None,
             nodes,
             ready,
             watched: None,
@@ -129,7 +129,7 @@ impl LocalNodes {
         let variables = self.variables(image, library)?;
         boot.control_fd = self.reserved.control();
         boot.frames_fd = self.reserved.frames();
-        boot.threads_fd = self.reserved.threads();
+        boot.common_fd = self.reserved.common();
         boot.hidden_env = hidden(image)?;
         match &mut boot.fabric {
             FabricBoot::Shm { fd } | FabricBoot::Tcp { listener_fd: fd, .. } => *fd = self.reserved.fabric(),
@@ -139,8 +139,8 @@ impl LocalNodes {
         boot.exchange_fd = exchange.is_some().then(|| self.reserved.exchange());
         let memfd = boot.to_memfd().map_err(failed)?;
         let frames = empty_frames().map_err(|error| cannot_start(number, &error))?;
-        let threads = match &mut self.threads {
-            Some(threads) => threads,
+        let common = match &mut self.common {
+            Some(common) => common,
             none => none.insert(
                 ThreadMemory::file(boot.nodes, boot.span).map_err(|error| cannot_start(number, &error))?,
             ),
@@ -150,7 +150,7 @@ impl LocalNodes {
             Some(memfd.as_raw_fd()),
             Some(fabric.as_raw_fd()),
             Some(frames.as_raw_fd()),
-            Some(threads.as_raw_fd()),
+            Some(common.as_raw_fd()),
             exchange.as_ref().map(|(_, theirs)| theirs.as_raw_fd()),
         ];
         let setup = Setup {

@@ -26,6 +26,7 @@ use gondwana_page::PAGE_BITS;
 use gondwana_recording::RunRecord;
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::num::NonZeroU8;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -148,13 +149,13 @@ impl Job<'_> {
             node,
             nodes: self.nodes,
             processors: self.options.processors()?.unwrap_or(share),
-            fabric,
             protocol: self.protocol.name.to_owned(),
             consistency: self.protocol.consistency,
             chosen: self.options.chooses_consistency(),
             reason: self.reason.clone(),
             locked: self.locked.clone(),
             mechanism: can.mechanism,
+            common_after: self.common_after(&fabric),
             span: can.span,
             processors_each: self.policies.processors_each,
             threads: self.policies.threads.clone(),
@@ -165,10 +166,18 @@ impl Job<'_> {
             monitor: self.monitoring.clone(),
             control_fd: -1,
             frames_fd: -1,
-            threads_fd: -1,
+            common_fd: -1,
             exchange_fd: None,
+            fabric,
             hidden_env: vec![],
         })
+    }
+
+    /// A page becomes common when it has been taken so often. The monitor sees what moves, so that it has everything move; pages
+    /// cannot be common to computers.
+    fn common_after(&self, fabric: &FabricBoot) -> Option<NonZeroU8> {
+        let can = matches!(fabric, FabricBoot::Shm { .. }) && self.monitoring.is_none();
+        NonZeroU8::new(self.options.common_after).filter(|_| can)
     }
 
     /// The answer to queries before any node has reported. Nodes are on these hosts in turn, or on this computer if

@@ -46,7 +46,7 @@ pub(crate) struct Protection {
 }
 
 /// The recorded state of a page: its access, whether the memfd holds a page for it, whether the application view
-/// shows another mapping in its place, and the limit that the program has set by mprotect.
+/// shows another mapping in its place, which may be the common page, and the limit that the program has set by mprotect.
 mod record {
     pub(super) const ACCESS: u8 = 3;
     pub(super) const POPULATED: u8 = 4;
@@ -54,6 +54,9 @@ mod record {
     pub(super) const UNWRITABLE: u8 = 16;
     pub(super) const UNREADABLE: u8 = 32;
     pub(super) const EXECUTABLE: u8 = 64;
+    pub(super) const COMMON: u8 = 128;
+    /// The application view does not show the memfd here.
+    pub(super) const ELSEWHERE: u8 = EXCLUDED | COMMON;
 }
 
 impl Protection {
@@ -141,7 +144,7 @@ impl Protection {
             let state = self.now.get(page) & !record::EXCLUDED;
             self.now.set(page, state);
             // With userfaultfd a page that nothing has been put into yet faults, and is refreshed then.
-            if let Backend::Mprotect = &self.backend {
+            if let (Backend::Mprotect, 0) = (&self.backend, state & record::COMMON) {
                 let access = access_in(state).min(limit_in(state));
                 mprotect::set(self.geometry.address_of(page), 1, access, is_executable(state))?;
             }
@@ -161,6 +164,37 @@ impl Protection {
         leading(first..end, |page| self.now.get(page) & record::POPULATED != 0)
     }
 
+    /// What the program may do with a page as far as it has limited that itself, and whether it may execute it.
+    pub(crate) fn limit_of(&self, page: u32) -> (Access, bool) {
+        let state = self.now.get(page);
+        (limit_in(state), is_executable(state))
+    }
+
+    /// How many pages from `first` on, before `end`, have the same [`limit`](Protection::limit_of), at consecutive addresses.
+    pub(crate) fn alike(&self, first: u32, end: u32) -> u32 {
+        let end = first + self.geometry.consecutive(first, end);
+        let limit = self.limit_of(first);
+        leading(first..end, |page| self.limit_of(page) == limit)
+    }
+
+    /// True if the page is not excluded.
+    pub(crate) fn is_included(&self, page: u32) -> bool {
+        self.now.get(page) & record::EXCLUDED == 0
+    }
+
+    /// True if the program uses a common page here, unless that is excluded.
+    pub(crate) fn is_common(&self, page: u32) -> bool {
+        self.now.get(page) & record::COMMON != 0
+    }
+
+    /// The application view shows the common pages here from now on, which the program may access as it likes.
+    pub(crate) fn becomes_common(&mut self, first: u32, count: u32) {
+        for page in first..first + count {
+            let state = self.now.get(page) & !record::ACCESS;
+            self.now.set(page, state | record::COMMON | Access::Write as u8);
+        }
+    }
+
     /// The program limits its own access to these pages to `limit`, and may or may not execute them. False if the kernel's mprotect enforces it:
     /// userfaultfd works with any protection of the mapping.
     pub(crate) fn limit(
@@ -170,7 +204,6 @@ impl Protection {
         limit: Access,
         executable: bool,
     ) -> Result<bool, MemoryError> {
-        let Backend::Mprotect = &self.backend else { return Ok(false) };
         let limits = match limit {
             Access::None => record::UNREADABLE,
             Access::Read => record::UNWRITABLE,
@@ -181,6 +214,7 @@ impl Protection {
             let state = self.now.get(page) & others | limits;
             self.now.set(page, state);
         }
+        let Backend::Mprotect = &self.backend else { return Ok(false) };
         let mut start = first;
         while start < first + count {
             let run = self.run(start, first + count);
@@ -233,7 +267,7 @@ impl Protection {
         }
         let base = self.geometry.address_of(first);
         match &self.backend {
-            _ if state & record::EXCLUDED != 0 => {}
+            _ if state & record::ELSEWHERE != 0 => {}
             Backend::Mprotect => {
                 mprotect::set(base, count, access.min(limit_in(state)), is_executable(state))?
             }
@@ -265,7 +299,7 @@ impl Protection {
         let state = self.now.get(page);
         let access = access_in(state);
         if let (Backend::Uffd(uffd), Access::Read | Access::Write, 0) =
-            (&self.backend, access, state & record::EXCLUDED)
+            (&self.backend, access, state & record::ELSEWHERE)
         {
             let base = self.geometry.address_of(page);
             uffd.map(base, 1, access == Access::Read)?;

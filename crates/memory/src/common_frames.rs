@@ -1,0 +1,183 @@
+//! Common pages: pages that all nodes of a computer map from one file, so that the hardware keeps them coherent.
+
+use crate::MemoryError;
+use crate::files::out_of_the_way;
+use crate::geometry::PAGE_SIZE;
+use crate::mapping::{map_common, map_copy};
+use crate::memfd::set_length;
+use gondwana_page::Access;
+use gondwana_racing::RacingBytes;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// Each run of common pages cuts a mapping of the program's view into three. Of the mappings that the kernel allows a process, common pages
+/// take at most this fraction.
+const OF_MAPPINGS: usize = 2;
+
+/// What the kernel allows unless somebody has changed that.
+const USUAL_MAPPINGS: usize = 65_530;
+
+/// The file with the common pages, and which pages this node uses there.
+pub(crate) struct CommonFrames {
+    file: OwnedFd,
+    /// Where page 0 is.
+    offset: usize,
+    /// The pages that this node uses there: runs with gaps between them, each by its first page, with its end.
+    runs: BTreeMap<u32, u32>,
+    /// So many runs may there be before this node makes more pages common that begin one.
+    most: usize,
+}
+
+impl CommonFrames {
+    /// For `pages` pages, in a file from `offset` on, on one of so many nodes.
+    pub(crate) fn new(
+        file: BorrowedFd<'_>,
+        offset: usize,
+        pages: u32,
+        nodes: u16,
+    ) -> Result<Self, MemoryError> {
+        let file = file
+            .try_clone_to_owned()
+            .map_err(|source| MemoryError::System { what: "sharing the common pages", source })?;
+        let file = out_of_the_way(file);
+        set_length(&file, offset + pages as usize * PAGE_SIZE)?;
+        // All nodes map what one of them makes common.
+        let most = mappings_allowed() / OF_MAPPINGS / 2 / usize::from(nodes);
+        Ok(Self { file, offset, runs: BTreeMap::new(), most })
+    }
+
+    /// True if one more common page is not one mapping too many.
+    pub(crate) fn has_room(&self, page: u32) -> bool {
+        self.runs.len() < self.most
+            || self.end_before(page) == Some(page)
+            || self.runs.contains_key(&(page + 1))
+    }
+
+    /// Writes the contents of pages, which nobody uses yet.
+    pub(crate) fn write(&self, first: u32, contents: RacingBytes<'_>) -> Result<(), MemoryError> {
+        let (start, mut at) = (self.offset_of(first), 0);
+        while at < contents.len() {
+            let part = contents.part(at..contents.len());
+            // SAFETY: the kernel reads the memory, which stays mapped.
+            let written = unsafe {
+                gondwana_sys::syscall!(
+                    libc::SYS_pwrite64,
+                    self.file.as_raw_fd(),
+                    part.as_ptr(),
+                    part.len(),
+                    start + at
+                )
+            };
+            match usize::try_from(written) {
+                Ok(written @ 1..) => at += written,
+                _ if std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
+                _ => return Err(MemoryError::last("moving a page to the common memory")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps pages at an address, in place of what is there. The program may have `access` to them.
+    ///
+    /// # Safety
+    /// The pages of the file have the contents that belong there, and nobody can access what is replaced.
+    pub(crate) unsafe fn map(
+        &mut self,
+        base: usize,
+        pages: Range<u32>,
+        access: Access,
+        executable: bool,
+    ) -> Result<(), MemoryError> {
+        let protection = match access {
+            Access::None => libc::PROT_NONE,
+            Access::Read => libc::PROT_READ,
+            Access::Write => libc::PROT_READ | libc::PROT_WRITE,
+        } | if executable { libc::PROT_EXEC } else { 0 };
+        let bytes = pages.len() * PAGE_SIZE;
+        // SAFETY: the caller's promise.
+        unsafe { map_common(base, bytes, self.file.as_fd(), self.offset_of(pages.start), protection)? };
+        self.insert(pages);
+        Ok(())
+    }
+
+    /// Maps pages copy on write, in place of what is there.
+    pub(crate) fn map_copy(&self, base: usize, bytes: usize, first: u32) -> Result<(), MemoryError> {
+        map_copy(base, bytes, self.file.as_fd(), self.offset_of(first))
+    }
+
+    /// The common pages among these, run by run.
+    pub(crate) fn among(&self, pages: Range<u32>) -> impl Iterator<Item = Range<u32>> {
+        let first = self.runs.range(..pages.start).next_back();
+        let parts = first.into_iter().chain(self.runs.range(pages.clone()));
+        let parts = parts.map(move |(&start, &end)| start.max(pages.start)..end.min(pages.end));
+        parts.filter(|part| !part.is_empty())
+    }
+
+    fn offset_of(&self, page: u32) -> usize {
+        self.offset + page as usize * PAGE_SIZE
+    }
+
+    /// The end of the run that begins before a page.
+    fn end_before(&self, page: u32) -> Option<u32> {
+        self.runs.range(..page).next_back().map(|(_, &end)| end)
+    }
+
+    fn insert(&mut self, mut pages: Range<u32>) {
+        while let Some((&start, &end)) =
+            self.runs.range(..=pages.end).next_back().filter(|&(_, &end)| end >= pages.start)
+        {
+            self.runs.remove(&start);
+            pages = pages.start.min(start)..pages.end.max(end);
+        }
+        self.runs.insert(pages.start, pages.end);
+    }
+}
+
+fn mappings_allowed() -> usize {
+    let text = std::fs::read_to_string("/proc/sys/vm/max_map_count");
+    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(USUAL_MAPPINGS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memfd::memfd;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn frames() -> CommonFrames {
+        CommonFrames::new(memfd(c"test").unwrap().as_fd(), PAGE_SIZE, 64, 2).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_the_pages_put_in(
+            added in proptest::collection::vec((0u32..60, 1u32..5), 0..20),
+            asked in (0u32..64, 0u32..64),
+        ) {
+            let (mut frames, mut pages) = (frames(), BTreeSet::new());
+            for (first, count) in added {
+                frames.insert(first..first + count);
+                pages.extend(first..first + count);
+            }
+            let runs: Vec<_> = frames.among(0..64).collect();
+            prop_assert!(runs.windows(2).all(|two| two[0].end < two[1].start), "{:?}", runs);
+            let asked = asked.0.min(asked.1)..asked.0.max(asked.1);
+            let found: Vec<u32> = frames.among(asked.clone()).flatten().collect();
+            let expected: Vec<u32> = pages.into_iter().filter(|page| asked.contains(page)).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn without_room_only_neighbours_of_common_pages_are_taken() {
+        let mut frames = frames();
+        frames.insert(10..12);
+        frames.most = 1;
+        let taken: Vec<u32> = (0..64).filter(|&page| frames.has_room(page)).collect();
+        assert_eq!(taken, [9, 12]);
+        frames.most = 2;
+        assert!(frames.has_room(40));
+    }
+}
