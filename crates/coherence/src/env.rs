@@ -216,9 +216,9 @@ pub trait Env {
     fn can_be_common(&self, _page: Page) -> bool {
         false
     }
-    /// Moves a page, of which no other node has anything, to memory that all nodes have in common, where the hardware keeps it
-    /// coherent. From now on threads of this node use it there.
-    fn make_common(&mut self, _page: Page) {}
+    /// Moves pages, of which no other node has anything, to memory that all nodes have in common, where the hardware keeps them
+    /// coherent. From now on threads of this node use them there.
+    fn make_common(&mut self, _first: Page, _count: u32) {}
     /// From now on threads of this node use pages there that another node has moved. They can access nothing of them now.
     fn map_common(&mut self, _first: Page, _count: u32) {}
     /// The time since some moment.

@@ -1,7 +1,7 @@
 //! Which node manages which page.
 
 use crate::Page;
-use gondwana_topology::NodeId;
+use gondwana_topology::{NodeId, NodeSet};
 use serde::{Deserialize, Serialize};
 
 /// How the pages of one region are dealt out to their managers.
@@ -88,6 +88,12 @@ impl Layout {
     #[must_use]
     pub fn only_peer(&self) -> Option<NodeId> {
         (self.nodes == 2).then(|| NodeId(1 - self.me.0))
+    }
+
+    /// All nodes but this one.
+    #[must_use]
+    pub(crate) fn others(&self) -> NodeSet {
+        (0..self.nodes).map(NodeId).filter(|&node| node != self.me).collect()
     }
 
     /// How many pages the span has.

@@ -6,6 +6,7 @@ use gondwana_testbed::model::Schedules;
 use gondwana_testbed::programs;
 use gondwana_testbed::setup::Op::{self, Barrier, Expose, Lock, Place, Read, Unlock, Write};
 use gondwana_testbed::setup::Setup;
+use std::num::NonZeroU8;
 
 fn machine(layout: Layout) -> Csm {
     Csm::new(layout, CsmOptions::default())
@@ -15,6 +16,19 @@ fn fixed_homes(layout: Layout) -> Csm {
     Csm::new(layout, CsmOptions { migrate: false, ..CsmOptions::default() })
 }
 
+/// Pages become common at the first change that others are told of.
+fn common(layout: Layout) -> Csm {
+    Csm::new(layout, CsmOptions { common_after: NonZeroU8::new(1), ..CsmOptions::default() })
+}
+
+/// The same at the second, with messages only.
+fn common_later(layout: Layout) -> Csm {
+    let common_after = NonZeroU8::new(2);
+    Csm::new(layout, CsmOptions { common_after, one_sided: false, migrate: false, ..CsmOptions::default() })
+}
+
+const MACHINES: [fn(Layout) -> Csm; 4] = [machine, fixed_homes, common, common_later];
+
 /// Reads and writes a byte under lock 0.
 const fn update(address: usize, value: u8) -> [Op; 4] {
     [Lock(0), Read(address), Write(address, value), Unlock(0)]
@@ -23,7 +37,7 @@ const fn update(address: usize, value: u8) -> [Op; 4] {
 #[test]
 fn two_nodes_update_one_byte_by_turns() {
     let (a, b) = ([update(0, 1), update(0, 2)].concat(), [update(0, 3), update(0, 4)].concat());
-    for machine in [machine, fixed_homes] {
+    for machine in MACHINES {
         Schedules::new(2, 1, &[(0, &a), (1, &b)], machine).check();
         Schedules::new(2, 1, &[(0, &a), (1, &b)], machine).with(|setup| setup.lazy = true).check();
     }
@@ -33,7 +47,7 @@ fn two_nodes_update_one_byte_by_turns() {
 fn two_nodes_write_neighbouring_bytes_and_read_the_others() {
     let a = [Write(0, 1), Barrier, Read(1), Barrier, Write(0, 2), Barrier, Read(1)];
     let b = [Write(1, 3), Barrier, Read(0), Barrier, Write(1, 4), Barrier, Read(0)];
-    for machine in [machine, fixed_homes] {
+    for machine in MACHINES {
         Schedules::new(2, 1, &[(0, &a), (1, &b)], machine).check();
         Schedules::new(3, 1, &[(1, &a), (2, &b)], machine).check();
     }
@@ -82,7 +96,7 @@ fn two_nodes_exchange_what_both_write() {
 fn a_value_that_comes_back_is_not_taken_for_unchanged() {
     let a = [Lock(0), Write(0, 1), Unlock(0), Lock(0), Write(0, 0), Unlock(0)];
     let b = [Write(1, 5), Lock(0), Read(0), Unlock(0), Write(1, 6), Lock(0), Read(0), Unlock(0), Read(1)];
-    for machine in [machine, fixed_homes] {
+    for machine in MACHINES {
         Schedules::new(2, 1, &[(0, &a), (1, &b)], machine).check();
     }
 }
@@ -93,7 +107,7 @@ fn threads_of_one_node_disturb_each_other() {
     let a = [Lock(0), Write(0, 1), Unlock(0)];
     let b = [Lock(1), Write(1, 2), Unlock(1), Lock(1), Read(1), Unlock(1)];
     let c = [Lock(0), Read(0), Write(0, 3), Unlock(0), Lock(1), Read(1), Unlock(1)];
-    for machine in [machine, fixed_homes] {
+    for machine in MACHINES {
         Schedules::new(2, 1, &[(0, &a), (0, &b), (1, &c)], machine).check();
         Schedules::new(2, 1, &[(1, &a), (1, &b), (0, &c)], machine).check();
     }
@@ -105,7 +119,9 @@ fn causality_through_a_third_node() {
     let a = [Lock(0), Write(0, 1), Unlock(0)];
     let b = [Lock(0), Read(0), Unlock(0), Lock(1), Write(1, 2), Unlock(1)];
     let c = [Lock(1), Read(1), Unlock(1), Lock(0), Read(0), Unlock(0)];
-    Schedules::new(3, 1, &[(0, &a), (1, &b), (2, &c)], machine).check();
+    for machine in [machine, common, common_later] {
+        Schedules::new(3, 1, &[(0, &a), (1, &b), (2, &c)], machine).check();
+    }
 }
 
 /// A third node has a copy that two others change one after the other, under different locks.
@@ -114,7 +130,9 @@ fn a_notice_on_its_way_is_waited_for_by_later_releases() {
     let a = [Read(1), Lock(0), Write(0, 1), Unlock(0)];
     let b = [Lock(1), Write(2, 2), Unlock(1)];
     let c = [Lock(1), Read(2), Unlock(1), Lock(0), Read(0), Unlock(0)];
-    Schedules::new(3, 2, &[(0, &a), (1, &b), (2, &c)], machine).with(|setup| setup.ahead = 1).check();
+    for machine in [machine, common, common_later] {
+        Schedules::new(3, 2, &[(0, &a), (1, &b), (2, &c)], machine).with(|setup| setup.ahead = 1).check();
+    }
 }
 
 /// The home moves while a copy is on its way from the old one, and a notice from the new one comes first.
@@ -123,16 +141,18 @@ fn a_notice_overtakes_an_older_answer() {
     let a = [Lock(1), Write(1, 1), Unlock(1), Lock(1), Write(1, 2), Unlock(1)];
     let b = [Lock(0), Read(0), Write(0, 5), Unlock(0)];
     let (c, d) = ([Read(2)], [Lock(1), Read(1), Unlock(1)]);
-    Schedules::new(3, 1, &[(0, &a), (1, &b), (2, &c), (2, &d)], machine)
-        .with(|setup| setup.page_size = 3)
-        .check();
+    for machine in [machine, common, common_later] {
+        Schedules::new(3, 1, &[(0, &a), (1, &b), (2, &c), (2, &d)], machine)
+            .with(|setup| setup.page_size = 3)
+            .check();
+    }
 }
 
 /// The manager, a node that uses the page and one that does not are told to be its home.
 #[test]
 fn a_policy_decides_the_home_before_anybody_uses_the_page() {
     let (a, b) = ([update(0, 1), update(0, 2)].concat(), [update(0, 3), update(0, 4)].concat());
-    for machine in [machine, fixed_homes] {
+    for machine in MACHINES {
         for (home, given) in (0..3).flat_map(|home| [(home, false), (home, true)]) {
             let threads = [(0, &a[..]), (1, &b)];
             Schedules::new(3, 1, &threads, machine)
@@ -176,7 +196,9 @@ fn a_policy_decides_about_pages_in_use() {
         let place = Place { first: 0, count: 1, home, used: true };
         let a = [&[place][..], &update(0, 1), &update(0, 2)].concat();
         let b = [&update(0, 3)[..], &[Place { first: 0, count: 1, home: Some(1), used: true }]].concat();
-        Schedules::new(3, 1, &[(0, &a), (1, &b), (2, &update(0, 4))], machine).check();
+        for machine in [machine, common] {
+            Schedules::new(3, 1, &[(0, &a), (1, &b), (2, &update(0, 4))], machine).check();
+        }
     }
 }
 
@@ -211,7 +233,12 @@ fn many_programs(seeds: impl Iterator<Item = u64>, sections: usize) {
         let nodes: &[usize] = [&[0, 1, 2][..], &[0, 0, 1], &[1, 0, 1], &[0, 1], &[1, 2]][(seed % 5) as usize];
         let threads: Vec<(usize, &[Op])> = nodes.iter().map(|&node| (node, &[][..])).collect();
         let pages = 1 + (seed / 5 % 2) as usize;
-        let machine = if seed % 7 == 0 { fixed_homes } else { machine };
+        let machine = match seed % 7 {
+            0 => fixed_homes,
+            1 | 2 => common,
+            3 => common_later,
+            _ => machine,
+        };
         Schedules::new(3, pages, &threads, machine)
             .with(|setup| {
                 setup.lazy = seed % 3 == 0;

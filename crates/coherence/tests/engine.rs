@@ -83,8 +83,9 @@ fn run(
 
 proptest! {
     #[test]
-    fn csm_engines_run_programs_right(case in case(), places in 0usize..3, one_sided: bool, keep in 0u8..3, updates in 0u8..4) {
-        let options = CsmOptions { one_sided, keep, updates, ..CsmOptions::default() };
+    fn csm_engines_run_programs_right(case in case(), places in 0usize..3, one_sided: bool, keep in 0u8..3, updates in 0u8..4, common_after in 0..4_u8) {
+        let common_after = NonZeroU8::new(common_after);
+        let options = CsmOptions { one_sided, keep, updates, common_after, ..CsmOptions::default() };
         run(case, places, |layout| Box::new(Csm::new(layout, options)))?;
     }
 

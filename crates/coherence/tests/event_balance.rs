@@ -350,12 +350,13 @@ fn is_placed(seed: u64) -> bool {
 fn check_run(protocol: &str, seed: u64) -> Told {
     let setup = setup(seed);
     let one_sided = seed % 2 == 1;
-    let csm = |keep| CsmOptions { one_sided, keep, sample: 4, window: 2, ..CsmOptions::default() };
+    let common_after = NonZeroU8::new((seed / 2 % 4) as u8);
+    let csm =
+        |keep| CsmOptions { one_sided, keep, common_after, sample: 4, window: 2, ..CsmOptions::default() };
     let told = match protocol {
         "csm" => run(&setup, seed, |layout| Csm::new(layout, csm(CsmOptions::default().keep))),
         "csm-invalidate" => run(&setup, seed, |layout| Csm::new(layout, csm(0))),
         "sc" => run(&setup, seed, |layout| {
-            let common_after = NonZeroU8::new((seed / 2 % 4) as u8);
             Sc::new(layout, ScOptions { hold: Some(Duration::ZERO), common_after, ..ScOptions::default() })
         }),
         "erc" => run(&setup, seed, |layout| Erc::new(layout, ErcOptions { hold: true })),

@@ -258,6 +258,7 @@ fn steady(
 
 /// Homes stay, and nodes send messages.
 const MESSAGES: CsmOptions = CsmOptions {
+    common_after: None,
     migrate: false,
     bulk_limit: 512 << 10,
     one_sided: false,

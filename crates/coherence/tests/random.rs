@@ -62,9 +62,18 @@ fn case() -> impl Strategy<Value = Case> {
                 let ((migrate, one_sided, keep, window), bulk_limit, hold, (exposed, seed)) = rest;
                 let sample = 1 + (seed % 4) as u32;
                 let updates = (seed / 4 % 4) as u8;
-                let csm = CsmOptions { migrate, bulk_limit, one_sided, keep, updates, sample, window };
-                let hold = hold.then_some(Duration::ZERO);
                 let common_after = NonZeroU8::new((seed / 16 % 4) as u8);
+                let csm = CsmOptions {
+                    migrate,
+                    bulk_limit,
+                    one_sided,
+                    keep,
+                    updates,
+                    common_after,
+                    sample,
+                    window,
+                };
+                let hold = hold.then_some(Duration::ZERO);
                 let sc = ScOptions { hold, common_after, ..ScOptions::default() };
                 let racy = false;
                 Case {

@@ -230,24 +230,24 @@ impl Pages {
         Ok(())
     }
 
-    /// True if a page may become common.
+    /// True if a page, which is here, may become common.
     #[must_use]
     pub fn can_be_common(&self, page: u32) -> bool {
         self.protection.is_included(page) && self.common.as_ref().is_some_and(|common| common.has_room(page))
     }
 
-    /// Makes a page common: the program uses it in the common file from now on, with its present contents. No other node has it.
+    /// Makes pages common: the program uses them in the common file from now on, with their present contents. No other node has them.
     ///
     /// # Errors
     /// If the kernel refuses: the node cannot go on.
     ///
     /// # Panics
     /// If no pages [may become common](Pages::share).
-    pub fn make_common(&mut self, page: u32) -> Result<(), MemoryError> {
-        self.protect(page, 1, Access::None)?;
-        let contents = self.contents(page, 1);
-        self.common.as_ref().expect("there is a common file").write(page, contents)?;
-        self.map_common(page, 1)
+    pub fn make_common(&mut self, first: u32, count: u32) -> Result<(), MemoryError> {
+        self.protect(first, count, Access::None)?;
+        let contents = self.contents(first, count);
+        self.common.as_ref().expect("there is a common file").write(first, contents)?;
+        self.map_common(first, count)
     }
 
     /// The program uses pages in the common file from now on, which it cannot access now. They have contents there.

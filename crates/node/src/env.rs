@@ -354,8 +354,8 @@ impl Env for NodeEnv {
         self.pages.can_be_common(page.0)
     }
 
-    fn make_common(&mut self, page: Page) {
-        must_move(self.pages.make_common(page.0));
+    fn make_common(&mut self, first: Page, count: u32) {
+        must_move(self.pages.make_common(first.0, count));
     }
 
     fn map_common(&mut self, first: Page, count: u32) {

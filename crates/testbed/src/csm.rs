@@ -14,12 +14,17 @@ impl Machine for Csm {
             if views[home].state == State::HomeExclusive && !views[home].sharers.is_empty() {
                 return fail("an exclusive page has sharers");
             }
+            let is_common = views.iter().any(|view| view.state == State::Common);
+            if is_common && views[home].state != State::HomeCommon {
+                return fail("only the home can make a page common");
+            }
             let sharers = views[home].sharers;
             for (node, view) in views.iter().enumerate() {
                 let access = nodes[node].memory.access[page.0 as usize];
                 let right = match view.state {
                     State::Untouched | State::Invalid | State::StaleDirty => Access::None,
                     State::HomeExclusive | State::HomeDirty | State::Dirty => Access::Write,
+                    State::Common | State::HomeCommon => Access::Write,
                     State::HomeShared | State::Shared => Access::Read,
                     State::Fetching | State::Deferred => return fail("a fetch never ended"),
                 };

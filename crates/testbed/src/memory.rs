@@ -442,14 +442,17 @@ impl Env for SimEnv<'_> {
         !self.peers.is_empty()
     }
 
-    fn make_common(&mut self, page: Page) {
-        let contents = self.memory.frame(page).to_vec();
-        for (node, memory) in &mut self.peers {
-            assert_eq!(memory.access[page.0 as usize], Access::None, "node {node} has the page");
-            memory.frame(page).copy_from_slice(&contents);
+    fn make_common(&mut self, first: Page, count: u32) {
+        for page in (first.0..first.0 + count).map(Page) {
+            assert!(!self.memory.has_twin(page), "unflushed writes of page {}", page.0);
+            let contents = self.memory.frame(page).to_vec();
+            for (node, memory) in &mut self.peers {
+                assert_eq!(memory.access[page.0 as usize], Access::None, "node {node} has the page");
+                memory.frame(page).copy_from_slice(&contents);
+            }
+            self.memory.access[page.0 as usize] = Access::None;
         }
-        self.memory.access[page.0 as usize] = Access::None;
-        self.map_common(page, 1);
+        self.map_common(first, count);
     }
 
     fn map_common(&mut self, first: Page, count: u32) {

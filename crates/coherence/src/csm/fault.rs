@@ -28,6 +28,7 @@ impl Csm {
         match state {
             // Another thread of this node was faster.
             State::HomeExclusive | State::HomeDirty | State::Dirty => Outcome::Done,
+            State::Common | State::HomeCommon => Outcome::Done,
             State::HomeShared | State::Shared if !write => Outcome::Done,
             State::Untouched if self.place_first(page, ahead, env) => {
                 self.await_page(page, waiter);
@@ -281,7 +282,7 @@ impl Csm {
         let fits = match &grant {
             Grant::Copy => sized,
             Grant::Home(histories) => sized && histories.len() == served as usize,
-            Grant::Untouched | Grant::Placed | Grant::Raced => bulk.is_empty(),
+            Grant::Untouched | Grant::Placed | Grant::Raced | Grant::Common => bulk.is_empty(),
         };
         if !fits || served == 0 || served > asked {
             return Err(Violation::Contents { message: NAME });
@@ -321,6 +322,7 @@ impl Csm {
                 self.become_manager(first, served, grant == Grant::Placed);
                 self.touch_first(first, self.options.window, env);
             }
+            Grant::Common => self.take_common(from, first, served, env),
             Grant::Raced => {
                 for page in span(first, served) {
                     self.pages.entry(page).take(GRANT_RACE);

@@ -56,6 +56,8 @@ impl Csm {
             let completed = self.completed[requester.index()];
             let message = CsmMessage::Fetch { first, count, write, requester, completed };
             self.send(entry.probable_home, &message, &[], env);
+        } else if self.serve_common(first, count, write, requester, env) {
+            // Nothing is left to do.
         } else if entry.state == State::Untouched {
             self.grant_untouched(first, count, write, requester, env);
         } else if self.may_grant(&entry, write, requester) {
@@ -95,6 +97,7 @@ impl Csm {
         write
             && (self.options.migrate || entry.has(PINNED))
             && matches!(entry.state, State::HomeExclusive | State::HomeShared)
+            && !known.retires
             && known.sharers.is_subset_of(requester)
             && known.unconfirmed(&self.completed).is_subset_of(requester)
             && entry.may_move_to(requester, &known.history)
@@ -140,7 +143,8 @@ impl Csm {
             self.withdraw(page, env);
             let known = *self.pages.entry(page);
             if !known.state.is_home()
-                || known.state == State::Untouched
+                || matches!(known.state, State::Untouched | State::HomeCommon)
+                || self.retires(page)
                 || known.has(TWIN) != twins
                 || self.may_grant(&known, write, requester)
             {
@@ -246,6 +250,7 @@ impl Csm {
             // Who has a notice for certain need not be told again.
             (known.notified, known.origin, known.flush) = (awaited, origin, flush);
         }
+        self.count_told_of(page);
         Told { any: true, awaited }
     }
 
@@ -298,7 +303,7 @@ impl Csm {
             }
             self.withdraw(page, env);
             let known = *self.pages.entry(page);
-            if known.state == State::Untouched {
+            if matches!(known.state, State::Untouched | State::HomeCommon) {
                 return Err(Violation::Unexpected { message: NAME, page });
             }
             if !known.state.is_home() {
@@ -390,7 +395,8 @@ impl Csm {
         let migrate = self.options.migrate;
         let (entry, directory) = self.pages.split(page);
         let known = directory.record(&mut entry.directory);
-        let only_copy = known.sharers == NodeSet::only(origin) && entry.state == State::HomeShared;
+        let only_copy =
+            known.sharers == NodeSet::only(origin) && entry.state == State::HomeShared && !known.retires;
         let migrate = migrate || entry.has(PINNED);
         if only_copy && valid && migrate && entry.may_move_to(origin, &known.history) {
             return Some(self.leave_home(page, origin));

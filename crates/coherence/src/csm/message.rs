@@ -73,6 +73,18 @@ pub enum CsmMessage {
         /// The number of the flush.
         flush: u64,
     },
+    /// Home to all others: give up these pages, and what has been written to them.
+    Retire {
+        /// Names the answer.
+        round: u32,
+        /// The pages, ascending.
+        pages: Vec<Page>,
+    },
+    /// Answers `Retire`.
+    RetireAck {
+        /// The number of the round.
+        round: u32,
+    },
     /// Tells the home of these pages which node is to be their home. A node that is not the home passes it on.
     Place {
         /// The first page.
@@ -107,6 +119,8 @@ pub enum Grant {
     Placed,
     /// The requester has become home with [`CsmMessage::Placed`] while it asked. No bulk.
     Raced,
+    /// The pages are common. No bulk.
+    Common,
 }
 
 /// One page in [`CsmMessage::DiffAck`] whose home moves to the origin of the diff.
@@ -161,7 +175,7 @@ pub(super) fn pieces<'a>(
 
 /// Names of the kinds of these messages.
 pub(super) const KINDS: &[&str] =
-    &["fetch", "pages", "diffs", "diff_acks", "notices", "notice_acks", "homes"];
+    &["fetch", "pages", "diffs", "diff_acks", "notices", "notice_acks", "homes", "commons"];
 
 impl Encoded for CsmMessage {
     fn kind(&self) -> Kind {
@@ -173,6 +187,7 @@ impl Encoded for CsmMessage {
             Self::Notices { .. } => 4,
             Self::NoticeAck { .. } => 5,
             Self::Place { .. } | Self::Placed { .. } => 6,
+            Self::Retire { .. } | Self::RetireAck { .. } => 7,
         })
     }
 }

@@ -46,6 +46,7 @@
 //!   faults and is seen. What readers copy beside writers is compared before these release (`one_sided.rs`).
 
 mod acquire;
+mod common;
 mod fault;
 mod flush;
 mod home;
@@ -69,11 +70,13 @@ use crate::{
     Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint, Violation,
     Waiter,
 };
+use common::Commons;
 use flush::Flushes;
 use gondwana_topology::{NodeId, NodeSet};
 use outbox::{DiffBatches, FlushId, Notices, SentNotices};
 use state::{DirectoryEntry, PENDING, PINNED, PageEntry, TWIN};
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroU8;
 
 /// This protocol in [`PROTOCOLS`](crate::PROTOCOLS).
 pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
@@ -86,14 +89,16 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     recode: recode::<CsmMessage>,
 };
 
-/// The same without pages that stay writable: each release takes write access away, and each acquire gives up stale copies.
+/// The same without pages that stay writable or are common: each release takes write access away, and each acquire gives up stale
+/// copies.
 pub(crate) const INVALIDATE: ProtocolInfo =
     ProtocolInfo { name: "csm-invalidate", start: |layout, options| start(layout, options, 0), ..INFO };
 
 fn start(layout: Layout, options: &StartOptions, keep: u8) -> Box<dyn Protocol> {
-    let one_sided = options.one_sided;
-    let updates = if keep > 0 { UPDATES } else { 0 };
-    Box::new(Csm::new(layout, CsmOptions { one_sided, keep, updates, ..CsmOptions::default() }))
+    let StartOptions { one_sided, common_after } = *options;
+    let (updates, common_after) = if keep > 0 { (UPDATES, common_after) } else { (0, None) };
+    let options = CsmOptions { one_sided, keep, updates, common_after, ..CsmOptions::default() };
+    Box::new(Csm::new(layout, options))
 }
 
 /// Over how many releases in a row a page may not be written before it is an ordinary one: programs write some pages in every
@@ -118,6 +123,8 @@ pub struct CsmOptions {
     /// A sharer that fetches a page again after each notice, where it cannot read the home's memory, or goes on writing it, gets so
     /// many updates in a row instead of notices; then one notice. 0: none.
     pub updates: u8,
+    /// As [`StartOptions::common_after`].
+    pub common_after: Option<NonZeroU8>,
     /// While a monitor observes the node, one in so many releases (at least 1) stops the writers of pages that are kept: it sees
     /// accesses at faults.
     pub sample: u32,
@@ -137,6 +144,7 @@ impl Default for CsmOptions {
             one_sided: true,
             keep: KEEP,
             updates: UPDATES,
+            common_after: None,
             sample: 16,
             window: 128,
         }
@@ -189,6 +197,7 @@ pub struct Csm {
     fresh: Vec<(Page, u32)>,
     /// What was asked for last had been touched by nobody.
     found_untouched: bool,
+    commons: Commons,
     flushes: Flushes,
     /// The last flush of each node that is known to be complete.
     completed: Vec<u64>,
@@ -227,6 +236,7 @@ impl Csm {
             shared: Vec::new(),
             fresh: Vec::new(),
             found_untouched: false,
+            commons: Commons::default(),
             flushes: Flushes::default(),
             completed,
             counters: Counters::default(),
@@ -256,7 +266,7 @@ impl Csm {
     /// True if no fetch and no flush of this node is in progress.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.waiting.is_empty() && self.flushes.is_empty()
+        self.waiting.is_empty() && self.flushes.is_empty() && self.commons.is_quiet()
     }
 
     fn send(&mut self, to: NodeId, message: &CsmMessage, bulk: &[u8], env: &mut dyn Env) {
@@ -307,7 +317,7 @@ impl Csm {
     fn behaviour(&self) -> impl Hash + PartialEq + '_ {
         let lists = (&self.dirty, &self.kept, &self.pending, &self.waiting, &self.deferred, &self.fresh);
         let pages = (&self.pages, self.found_untouched);
-        (&self.options, pages, lists, &self.flushes, &self.completed)
+        (&self.options, pages, lists, &self.commons, &self.flushes, &self.completed)
     }
 }
 
@@ -427,6 +437,8 @@ impl Protocol for Csm {
                 self.take_notices(from, flush, origin, (&pages, &updates), bulk, env)
             }
             CsmMessage::NoticeAck { flush } => self.take_notice_ack(flush, env),
+            CsmMessage::Retire { round, pages } => self.take_retire(from, round, pages, env),
+            CsmMessage::RetireAck { round } => self.take_retire_ack(from, round, env),
             CsmMessage::Place { first, count, home, used } => self.take_place(first, count, home, used, env),
             CsmMessage::Placed { first, count } => self.take_placed(from, first, count, bulk, env),
         };

@@ -151,8 +151,9 @@ impl Csm {
         self.known(&entry).sharers.iter().all(|sharer| env.is_current(sharer, page))
     }
 
-    /// Opens the pages that were closed, or came here, during this call.
+    /// Ends a call: has contested pages become common, and opens the pages that were closed, or came here, during this call.
     pub(super) fn expose_withdrawn(&mut self, env: &mut dyn Env) {
+        self.retire_contested(env);
         if self.withdrawn.is_empty() {
             return;
         }
@@ -162,7 +163,8 @@ impl Csm {
             withdrawn.dedup();
             for &page in &withdrawn {
                 let entry = *self.pages.entry(page);
-                if !self.known(&entry).rereads.is_empty() {
+                let known = self.known(&entry);
+                if !known.rereads.is_empty() || known.retires {
                     continue;
                 }
                 let writers = match entry.state {

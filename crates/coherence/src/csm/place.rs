@@ -39,6 +39,9 @@ impl Csm {
         for page in span(first, count) {
             self.withdraw(page, env);
             let entry = *self.pages.entry(page);
+            if entry.state == State::HomeCommon {
+                continue;
+            }
             if !entry.state.is_home() {
                 elsewhere.push((entry.probable_home, page));
             } else if !used && home.is_some_and(|home| home != me) && self.may_be_given(&entry) {

@@ -48,6 +48,11 @@ impl History {
         !self.elsewhere
     }
 
+    /// How often the home has moved, up to a limit.
+    pub(super) fn moves(&self) -> u8 {
+        self.moves
+    }
+
     pub(super) fn is_pinned(&self) -> bool {
         self.pinned
     }

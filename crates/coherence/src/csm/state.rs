@@ -29,13 +29,20 @@ pub enum State {
     Fetching,
     /// A fetch is due, but must wait until the page's last diff is acknowledged.
     Deferred,
+    /// Threads use the page in memory that all nodes have in common.
+    Common,
+    /// As `Common`; home.
+    HomeCommon,
 }
 
 impl State {
     /// True if the page's home is this node.
     #[must_use]
     pub fn is_home(self) -> bool {
-        matches!(self, Self::Untouched | Self::HomeExclusive | Self::HomeShared | Self::HomeDirty)
+        matches!(
+            self,
+            Self::Untouched | Self::HomeExclusive | Self::HomeShared | Self::HomeDirty | Self::HomeCommon
+        )
     }
 }
 
@@ -141,6 +148,10 @@ pub(super) struct DirectoryEntry {
     pub wrote: NodeSet,
     /// How many updates there were in a row.
     pub updates: u8,
+    /// How often others have been told that the page has changed, if it may become common.
+    pub told: u8,
+    /// The other nodes are giving the page up, because it becomes common.
+    pub retires: bool,
 }
 
 impl DirectoryEntry {

@@ -66,7 +66,7 @@ impl Sc {
         }
         entry.take(CONTESTED);
         entry.state = ScState::Common;
-        env.make_common(page);
+        env.make_common(page, 1);
         self.counters.became_common += 1;
         self.counters.exclusive_left += 1;
         env.observe(Event::Shared, page, 1, self.pages.me());
