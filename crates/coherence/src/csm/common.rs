@@ -5,8 +5,8 @@
 //! is [`StartOptions::common_after`](crate::StartOptions::common_after), it has all other nodes give the page up (`Retire`). Each of
 //! them sends what it has written, as at a release, gives up its copy, and answers when the diff is acknowledged. Meanwhile the home
 //! works as ever, but that the page does not move and that whoever asks for it waits. When all have answered, nobody else has
-//! anything of the page, nor has anybody anything to tell about it: the home moves it to the common memory, and answers those who
-//! wait with leave to use it there. A common page stays common.
+//! anything of the page, nor has anybody anything to tell about it: the home moves it to the common memory, and tells all that they can
+//! use it there. A common page stays common.
 //!
 //! Writes reach other nodes before they are released then, which only programs with data races can tell.
 //!
@@ -201,7 +201,12 @@ impl Csm {
         };
         if rounds[index].missing.is_empty() {
             let pages = rounds.remove(index).pages;
-            self.make_common(&pages, env);
+            let pages = self.make_common(&pages, env);
+            if !pages.is_empty() {
+                for node in self.pages.layout().others().iter() {
+                    self.send(node, &CsmMessage::Common { pages: pages.clone() }, &[], env);
+                }
+            }
             for HeldFetch { first, count, write, requester } in std::mem::take(&mut self.commons.held) {
                 self.serve_fetch(first, count, write, requester, env)?;
             }
@@ -209,8 +214,8 @@ impl Csm {
         Ok(())
     }
 
-    /// No other node has anything of these pages.
-    fn make_common(&mut self, pages: &[Page], env: &mut dyn Env) {
+    /// No other node has anything of these pages. Returns those that are common now.
+    fn make_common(&mut self, pages: &[Page], env: &mut dyn Env) -> Vec<Page> {
         let mut moved = Vec::new();
         let me = self.pages.me();
         for &page in pages {
@@ -239,6 +244,32 @@ impl Csm {
             env.make_common(first, count);
         }
         self.counters.became_common += moved.len() as u64;
+        moved
+    }
+
+    /// Pages that this node has given up are common.
+    pub(super) fn take_commons(
+        &mut self,
+        home: NodeId,
+        mut pages: Vec<Page>,
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        const NAME: &str = "Common";
+        if !pages.is_sorted_by(|a, b| a < b) {
+            return Err(Violation::Contents { message: NAME });
+        }
+        for &page in &pages {
+            self.pages.check(page, 1)?;
+            if !matches!(self.pages.get(page).state, State::Invalid | State::Fetching) {
+                return Err(Violation::Unexpected { message: NAME, page });
+            }
+        }
+        // Those that this node has asked for come with the answer.
+        pages.retain(|&page| self.pages.get(page).state == State::Invalid);
+        for (first, count) in runs(&pages) {
+            self.take_common(home, first, count, env);
+        }
+        Ok(())
     }
 
     /// True if a request for a page of this home, which is common or is about to be, has been answered or put off.
@@ -269,7 +300,7 @@ impl Csm {
         self.options.common_after.is_some() && self.known(&self.pages.get(page)).retires
     }
 
-    /// Pages that this node has asked for are common.
+    /// Lets threads use common pages of which this node has nothing.
     pub(super) fn take_common(&mut self, from: NodeId, first: Page, count: u32, env: &mut dyn Env) {
         for page in span(first, count) {
             let entry = self.pages.entry(page);

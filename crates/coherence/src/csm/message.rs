@@ -85,6 +85,11 @@ pub enum CsmMessage {
         /// The number of the round.
         round: u32,
     },
+    /// Home to all others: these pages, which they have given up, are common.
+    Common {
+        /// The pages, ascending.
+        pages: Vec<Page>,
+    },
     /// Tells the home of these pages which node is to be their home. A node that is not the home passes it on.
     Place {
         /// The first page.
@@ -187,7 +192,7 @@ impl Encoded for CsmMessage {
             Self::Notices { .. } => 4,
             Self::NoticeAck { .. } => 5,
             Self::Place { .. } | Self::Placed { .. } => 6,
-            Self::Retire { .. } | Self::RetireAck { .. } => 7,
+            Self::Retire { .. } | Self::RetireAck { .. } | Self::Common { .. } => 7,
         })
     }
 }

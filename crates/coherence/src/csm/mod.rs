@@ -438,6 +438,7 @@ impl Protocol for Csm {
             }
             CsmMessage::NoticeAck { flush } => self.take_notice_ack(flush, env),
             CsmMessage::Retire { round, pages } => self.take_retire(from, round, pages, env),
+            CsmMessage::Common { pages } => self.take_commons(from, pages, env),
             CsmMessage::RetireAck { round } => self.take_retire_ack(from, round, env),
             CsmMessage::Place { first, count, home, used } => self.take_place(first, count, home, used, env),
             CsmMessage::Placed { first, count } => self.take_placed(from, first, count, bulk, env),
