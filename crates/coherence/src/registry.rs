@@ -70,7 +70,7 @@ pub struct ProtocolInfo {
 pub struct StartOptions {
     /// The memory of other nodes can be read without a message.
     pub one_sided: bool,
-    /// A page becomes common when it has been taken from the node that had it so often; never if that is `None`.
+    /// A page becomes common when nodes have used it against each other so often; never if that is `None`.
     pub common_after: Option<NonZeroU8>,
 }
 

@@ -49,7 +49,7 @@ pub struct Boot {
     pub locked: Vec<u64>,
     /// How faults are raised and resolved.
     pub mechanism: Mechanism,
-    /// A page becomes common when it has been taken from the node that had it so often; never if that is `None`.
+    /// A page becomes common when nodes have used it against each other so often; never if that is `None`.
     pub common_after: Option<NonZeroU8>,
     /// Length of the span in bytes, a multiple of the page size.
     pub span: u64,

@@ -1,8 +1,8 @@
 //! Common pages: pages that all nodes use in one place, which the hardware keeps coherent. `sc/common.rs` says when that is better than
 //! copies.
 //!
-//! The home counts how often it had to tell nodes with copies that a page has changed, and how often the home has moved. When that
-//! is [`StartOptions::common_after`](crate::StartOptions::common_after), it has all other nodes give the page up (`Retire`). Each of
+//! The home counts how often it had to tell nodes with copies that a page has changed, and how often the home has moved; not the first
+//! move and its consequence, by which pages come from the node that has initialised them to the one that uses them. When that is [`StartOptions::common_after`](crate::StartOptions::common_after), it has all other nodes give the page up (`Retire`). Each of
 //! them sends what it has written, as at a release, gives up its copy, and answers when the diff is acknowledged. Meanwhile the home
 //! works as ever, but that the page does not move and that whoever asks for it waits. When all have answered, nobody else has
 //! anything of the page, nor has anybody anything to tell about it: the home moves it to the common memory, and tells all that they can
@@ -76,7 +76,10 @@ impl Csm {
         let is_placed = entry.has(PINNED | GRANT_RACE);
         let known = directory.record(&mut entry.directory);
         known.told = known.told.saturating_add(1);
-        let contested = known.told.saturating_add(known.history.moves()) >= limit.get();
+        // What one node has initialised for another moves once, and the first one is told once.
+        let moves = known.history.moves();
+        let usual = if moves > 0 { 2 } else { 0 };
+        let contested = (known.told.saturating_add(moves)).saturating_sub(usual) >= limit.get();
         if contested && !is_placed && !known.retires {
             self.commons.contested.push(page);
         }

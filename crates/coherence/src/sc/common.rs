@@ -3,7 +3,8 @@
 //! A page moves to the node that uses it, which is right for as long as that node uses it by itself. A page that nodes take from each
 //! other again and again, such as one with a lock or a queue, is better left in one place, for all to reach it there: the choice between
 //! a local copy and remote accesses that *reactive NUMA* makes by counting refetches (Falsafi and Wood, *Reactive NUMA*, ISCA 1997;
-//! WildFire has both kinds of pages). So the manager counts for each page how often writers take it from others. When it has counted
+//! WildFire has both kinds of pages). So the manager counts for each page how often writers take it from others; not the first time, when it
+//! comes from the node that has initialised it to the one that uses it. When it has counted
 //! [`StartOptions::common_after`](crate::StartOptions::common_after), it takes the page itself, moves it to the common memory, and answers
 //! each later request with leave to use it there. A common page stays common.
 //!
@@ -28,7 +29,7 @@ impl Sc {
             return false;
         }
         entry.taken = entry.taken.saturating_add(1);
-        if entry.taken < limit.get() || !env.can_be_common(page) {
+        if entry.taken <= limit.get() || !env.can_be_common(page) {
             return false;
         }
         entry.set(CONTESTED);

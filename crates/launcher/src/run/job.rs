@@ -173,7 +173,7 @@ impl Job<'_> {
         })
     }
 
-    /// A page becomes common when it has been taken so often. The monitor sees what moves, so that it has everything move; pages
+    /// A page becomes common when nodes have used it against each other so often. The monitor sees what moves, so that it has everything move; pages
     /// cannot be common to computers.
     fn common_after(&self, fabric: &FabricBoot) -> Option<NonZeroU8> {
         let can = matches!(fabric, FabricBoot::Shm { .. }) && self.monitoring.is_none();

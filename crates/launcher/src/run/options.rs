@@ -40,9 +40,9 @@ pub struct RunOptions {
     /// Coherence protocol [default: the one for the consistency]
     #[arg(long, value_parser = protocols())]
     protocol: Option<String>,
-    /// Times that writers take a page from another node before it becomes common: all nodes then map it, and the hardware keeps it
-    /// coherent. 0: never. Over shm only, and not with --monitor
-    #[arg(long, value_name = "TIMES", default_value_t = 2)]
+    /// Number of times that nodes use a page against each other before it becomes common: all nodes then map it, and the hardware
+    /// keeps it coherent. 0: never. Over shm only, and not with --monitor
+    #[arg(long, value_name = "TIMES", default_value_t = 1)]
     pub common_after: u8,
     /// Placement of new threads: fill, round-robin, or sets with ; between them, as in node:0;node:1
     #[arg(long, value_name = "POLICY", default_value = "round-robin")]
