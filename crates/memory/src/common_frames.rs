@@ -2,27 +2,36 @@
 
 use crate::MemoryError;
 use crate::files::out_of_the_way;
-use crate::geometry::PAGE_SIZE;
-use crate::mapping::{map_common, map_copy};
+use crate::geometry::{PAGE_SIZE, RUNTIME_BASE};
+use crate::mapping::{map_at, map_common, map_copy};
 use crate::memfd::set_length;
+use crate::peer::PEERS_BASE;
 use gondwana_page::Access;
-use gondwana_racing::RacingBytes;
+use gondwana_racing::RacingBytesMut;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU32;
 
 /// Each run of common pages cuts a mapping of the program's view into three. Of the mappings that the kernel allows a process, common pages
 /// take at most this fraction.
 const OF_MAPPINGS: usize = 2;
 
+/// The view begins at a multiple of this.
+const ALIGNED: usize = 1 << 30;
+
 /// What the kernel allows unless somebody has changed that.
 const USUAL_MAPPINGS: usize = 65_530;
 
-/// The file with the common pages, and which pages this node uses there.
+/// The file with the common pages, and which pages this node uses there. In front of the pages is one for the runtime itself.
 pub(crate) struct CommonFrames {
     file: OwnedFd,
-    /// Where page 0 is.
+    /// Where page 0 is in the file.
     offset: usize,
+    /// Where the runtime sees it.
+    view: usize,
+    /// How many pages there are.
+    pages: u32,
     /// The pages that this node uses there: runs with gaps between them, each by its first page, with its end.
     runs: BTreeMap<u32, u32>,
     /// So many runs may there be before this node makes more pages common that begin one.
@@ -30,21 +39,36 @@ pub(crate) struct CommonFrames {
 }
 
 impl CommonFrames {
-    /// For `pages` pages, in a file from `offset` on, on one of so many nodes.
+    /// For `pages` pages, in a file from `start` on, on one of so many nodes. `None` if there are too few addresses for a view of so many.
     pub(crate) fn new(
         file: BorrowedFd<'_>,
-        offset: usize,
+        start: usize,
         pages: u32,
         nodes: u16,
-    ) -> Result<Self, MemoryError> {
+    ) -> Result<Option<Self>, MemoryError> {
+        let bytes = pages as usize * PAGE_SIZE;
+        // Behind the runtime's view of this node's own pages, which is as long.
+        let base = RUNTIME_BASE + bytes.next_multiple_of(ALIGNED);
+        let all = PAGE_SIZE + bytes;
+        if base + all > PEERS_BASE {
+            return Ok(None);
+        }
         let file = file
             .try_clone_to_owned()
             .map_err(|source| MemoryError::System { what: "sharing the common pages", source })?;
         let file = out_of_the_way(file);
-        set_length(&file, offset + pages as usize * PAGE_SIZE)?;
+        set_length(&file, start + all)?;
+        map_at(base, all, file.as_fd(), start)?;
         // All nodes map what one of them makes common.
         let most = mappings_allowed() / OF_MAPPINGS / 2 / usize::from(nodes);
-        Ok(Self { file, offset, runs: BTreeMap::new(), most })
+        let (offset, view) = (start + PAGE_SIZE, base + PAGE_SIZE);
+        Ok(Some(Self { file, offset, view, pages, runs: BTreeMap::new(), most }))
+    }
+
+    /// A word for the runtime, which is zero at first.
+    pub(crate) fn word(&self) -> &'static AtomicU32 {
+        // SAFETY: the page in front of the others is mapped as long as the process, and nothing else in it is used.
+        unsafe { AtomicU32::from_ptr((self.view - PAGE_SIZE) as *mut u32) }
     }
 
     /// True if one more common page is not one mapping too many.
@@ -54,28 +78,12 @@ impl CommonFrames {
             || self.runs.contains_key(&(page + 1))
     }
 
-    /// Writes the contents of pages, which nobody uses yet.
-    pub(crate) fn write(&self, first: u32, contents: RacingBytes<'_>) -> Result<(), MemoryError> {
-        let (start, mut at) = (self.offset_of(first), 0);
-        while at < contents.len() {
-            let part = contents.part(at..contents.len());
-            // SAFETY: the kernel reads the memory, which stays mapped.
-            let written = unsafe {
-                gondwana_sys::syscall!(
-                    libc::SYS_pwrite64,
-                    self.file.as_raw_fd(),
-                    part.as_ptr(),
-                    part.len(),
-                    start + at
-                )
-            };
-            match usize::try_from(written) {
-                Ok(written @ 1..) => at += written,
-                _ if std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
-                _ => return Err(MemoryError::last("moving a page to the common memory")),
-            }
-        }
-        Ok(())
+    /// Pages as the runtime sees them.
+    pub(crate) fn frames(&self, first: u32, count: u32) -> RacingBytesMut<'static> {
+        assert!(u64::from(first) + u64::from(count) <= u64::from(self.pages));
+        let start = self.view + first as usize * PAGE_SIZE;
+        // SAFETY: the pages exist and stay mapped as long as the process, readable and writable.
+        unsafe { RacingBytesMut::new(start as *mut u8, count as usize * PAGE_SIZE) }
     }
 
     /// Maps pages at an address, in place of what is there. The program may have `access` to them.
@@ -146,8 +154,15 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn frames() -> CommonFrames {
-        CommonFrames::new(memfd(c"test").unwrap().as_fd(), PAGE_SIZE, 64, 2).unwrap()
+    fn without_view() -> CommonFrames {
+        CommonFrames {
+            file: memfd(c"test").unwrap(),
+            offset: 0,
+            view: 0,
+            pages: 64,
+            runs: BTreeMap::new(),
+            most: mappings_allowed(),
+        }
     }
 
     proptest! {
@@ -156,7 +171,7 @@ mod tests {
             added in proptest::collection::vec((0u32..60, 1u32..5), 0..20),
             asked in (0u32..64, 0u32..64),
         ) {
-            let (mut frames, mut pages) = (frames(), BTreeSet::new());
+            let (mut frames, mut pages) = (without_view(), BTreeSet::new());
             for (first, count) in added {
                 frames.insert(first..first + count);
                 pages.extend(first..first + count);
@@ -172,7 +187,7 @@ mod tests {
 
     #[test]
     fn without_room_only_neighbours_of_common_pages_are_taken() {
-        let mut frames = frames();
+        let mut frames = without_view();
         frames.insert(10..12);
         frames.most = 1;
         let taken: Vec<u32> = (0..64).filter(|&page| frames.has_room(page)).collect();

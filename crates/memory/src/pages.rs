@@ -17,7 +17,7 @@ use gondwana_racing::{RacingBytes, RacingBytesMut};
 use gondwana_topology::NodeSet;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// All shared pages of this node: one memfd, mapped for the program and for the runtime.
 ///
@@ -221,13 +221,25 @@ impl Pages {
         self.protection.populated(first, count);
     }
 
-    /// Lets pages become common: they are in a file that the other nodes, so many with this one, map as well, from `offset` on.
+    /// Lets pages become common: they are in a file that the other nodes, so many with this one, map as well, from `start` on. Returns a
+    /// word that all nodes have in common for themselves, zero at first; `None` if there are too few addresses for that, on each node.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn share(&mut self, file: BorrowedFd<'_>, offset: usize, nodes: u16) -> Result<(), MemoryError> {
-        self.common = Some(CommonFrames::new(file, offset, self.geometry.pages(), nodes)?);
-        Ok(())
+    pub fn share(
+        &mut self,
+        file: BorrowedFd<'_>,
+        start: usize,
+        nodes: u16,
+    ) -> Result<Option<&'static AtomicU32>, MemoryError> {
+        self.common = CommonFrames::new(file, start, self.geometry.pages(), nodes)?;
+        Ok(self.common.as_ref().map(CommonFrames::word))
+    }
+
+    /// True if the program uses a common page here.
+    #[must_use]
+    pub fn is_common(&self, page: u32) -> bool {
+        self.protection.is_common(page) && self.protection.is_included(page)
     }
 
     /// True if a page, which is here, may become common.
@@ -246,7 +258,7 @@ impl Pages {
     pub fn make_common(&mut self, first: u32, count: u32) -> Result<(), MemoryError> {
         self.protect(first, count, Access::None)?;
         let contents = self.contents(first, count);
-        self.common.as_ref().expect("there is a common file").write(first, contents)?;
+        self.common.as_ref().expect("there is a common file").frames(first, count).copy_from(contents);
         self.map_common(first, count)
     }
 

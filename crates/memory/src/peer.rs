@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// The address of the first node's memory. It is the same on all nodes, so that mappings placed by the kernel have
 /// equal addresses too.
-const PEERS_BASE: usize = 0x4100_0000_0000;
+pub(crate) const PEERS_BASE: usize = 0x4100_0000_0000;
 /// Executables are from here on.
 const PEERS_END: usize = 0x5400_0000_0000;
 

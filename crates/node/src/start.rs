@@ -143,9 +143,10 @@ impl Node {
             unsafe { Pages::new(span_pages, &data_segments(own), me == NodeId(0), boot.mechanism, frames)? };
         // SAFETY: as above.
         let common = unsafe { OwnedFd::from_raw_fd(boot.common_fd) };
-        if boot.common_after.is_some() {
-            pages.share(common.as_fd(), ThreadMemory::length(boot.nodes, boot.span), boot.nodes)?;
-        }
+        let start = ThreadMemory::length(boot.nodes, boot.span);
+        let share = |_| pages.share(common.as_fd(), start, boot.nodes);
+        let queued_futexes = boot.common_after.map(share).transpose()?.flatten();
+        let common_after = boot.common_after.filter(|_| queued_futexes.is_some());
         let together = matches!(boot.fabric, FabricBoot::Shm { .. });
         let thread_memory = ThreadMemory::map(boot.node, boot.nodes, boot.span, common, together)?;
         let geometry = pages.geometry().clone();
@@ -176,8 +177,7 @@ impl Node {
         let exchange = exchange
             .filter(|exchange| pages.handover().is_some_and(|offer| exchange.offer(&offer, end).is_ok()));
         let protocol = boot.protocol().ok_or_else(|| StartError::Protocol(boot.protocol.clone()))?;
-        let mut protocol =
-            (protocol.start)(layout.clone(), &StartOptions { one_sided, common_after: boot.common_after });
+        let mut protocol = (protocol.start)(layout.clone(), &StartOptions { one_sided, common_after });
         data.iter().for_each(|run| protocol.adopt(Page(run.start), run.end - run.start));
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(WaitSlots::new());
@@ -232,6 +232,7 @@ impl Node {
                 geometry,
                 layout,
                 thread_memory,
+                queued_futexes,
                 stack_bytes: stack_limit(),
             },
         }));

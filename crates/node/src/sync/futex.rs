@@ -1,25 +1,37 @@
 //! Waiting at addresses.
+//!
+//! Where a page is common, the kernel's own futexes work among the nodes, which all map one file. Elsewhere the manager of the address
+//! has the queue.
 
 use super::request::Ended;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Object, ObjectKind, Request};
 use gondwana_control::Awaited;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 impl Node {
-    /// Waits at an address while `unchanged` says so.
+    /// Waits at an address while the aligned word there has the value `expected`.
     ///
     /// # Errors
-    /// `EAGAIN` if the word has changed, `ETIMEDOUT`.
+    /// `EAGAIN` if the word has changed, `EINVAL` if it is not aligned, `ETIMEDOUT`, `EINTR`.
     pub fn futex_wait(
         &'static self,
         address: usize,
         bitset: u32,
-        unchanged: impl Fn() -> bool + 'static,
+        expected: u32,
         until: Option<Instant>,
     ) -> Result<(), i32> {
+        if !address.is_multiple_of(align_of::<u32>()) {
+            return Err(libc::EINVAL);
+        }
+        let is_unchanged = move || word(address).load(Ordering::SeqCst) == expected;
+        if is_unchanged() && self.is_in_common_page(address) {
+            return self.wait_in_kernel(address, bitset, expected, until);
+        }
         self.privately(move || {
+            let _queued = self.queued_futexes.map(Queued::begin);
             let server = self.manager(address);
             let slot = Thread::current(self).slot;
             let futex = Object(address as u64);
@@ -30,7 +42,7 @@ impl Node {
             if events & event::FAILED != 0 {
                 return Err(libc::EINVAL);
             }
-            let still = unchanged();
+            let still = is_unchanged();
             let until = if still { until } else { Some(Instant::now()) };
             let _noted = self.note_wait(slot, Awaited::Futex, futex.0, until);
             let ended = self.await_or_cancel(
@@ -55,9 +67,91 @@ impl Node {
     pub fn futex_wake(&'static self, address: usize, count: u32, bitset: u32) -> Result<i64, i32> {
         let futex = Object(address as u64);
         self.release(Some(futex));
-        if self.nobody_waits(futex.of_kind(ObjectKind::Futex)) {
-            return Ok(0);
+        // Who finds the page elsewhere finds out whether it is common: if it is here and is not, nobody waits in the kernel.
+        word(address).load(Ordering::SeqCst);
+        let mut woken = 0;
+        if self.is_in_common_page(address) {
+            woken = wake_in_kernel(address, count, bitset);
+            // Who is queued after this finds the word changed.
+            if woken >= count || self.queued_futexes.is_some_and(|queued| queued.load(Ordering::SeqCst) == 0)
+            {
+                return Ok(woken.into());
+            }
         }
-        self.request(address, Request::FutexWake { futex, count, bitset })
+        if self.nobody_waits(futex.of_kind(ObjectKind::Futex)) {
+            return Ok(woken.into());
+        }
+        let count = count - woken;
+        Ok(i64::from(woken) + self.request(address, Request::FutexWake { futex, count, bitset })?)
     }
+
+    fn is_in_common_page(&'static self, address: usize) -> bool {
+        let page = self.geometry.page_of(address).filter(|_| self.queued_futexes.is_some());
+        page.is_some_and(|page| self.privately(move || self.core().env.pages.is_common(page)))
+    }
+
+    fn wait_in_kernel(
+        &'static self,
+        address: usize,
+        bitset: u32,
+        expected: u32,
+        until: Option<Instant>,
+    ) -> Result<(), i32> {
+        let slot = Thread::current(self).slot;
+        let _noted = self.note_wait(slot, Awaited::Futex, address as u64, until);
+        let until = until.map(on_the_clock);
+        let until = until.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        self.threads.begin_wait();
+        // SAFETY: the kernel reads the word and the time.
+        let waited = unsafe {
+            let operation = libc::FUTEX_WAIT_BITSET;
+            gondwana_sys::syscall!(libc::SYS_futex, address, operation, expected, until, 0, bitset)
+        };
+        let error = std::io::Error::last_os_error().raw_os_error();
+        self.threads.end_wait();
+        self.acquire(Some(Object(address as u64)));
+        if waited == 0 { Ok(()) } else { Err(error.unwrap_or(libc::EINVAL)) }
+    }
+}
+
+/// A thread that the runtime queues, or is about to.
+struct Queued(&'static AtomicU32);
+
+impl Queued {
+    fn begin(count: &'static AtomicU32) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn word(address: usize) -> &'static AtomicU32 {
+    // SAFETY: a futex word that the program names is aligned and alive.
+    unsafe { AtomicU32::from_ptr(address as *mut u32) }
+}
+
+fn wake_in_kernel(address: usize, count: u32, bitset: u32) -> u32 {
+    // SAFETY: waking touches no memory.
+    let woken = unsafe {
+        gondwana_sys::syscall!(libc::SYS_futex, address, libc::FUTEX_WAKE_BITSET, count, 0, 0, bitset)
+    };
+    u32::try_from(woken).unwrap_or(0)
+}
+
+/// A moment as the kernel's clock has it.
+fn on_the_clock(moment: Instant) -> libc::timespec {
+    let left = moment.saturating_duration_since(Instant::now());
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let nanoseconds = time.tv_nsec + i64::from(left.subsec_nanos());
+    time.tv_sec = time.tv_sec.saturating_add(i64::try_from(left.as_secs()).unwrap_or(i64::MAX));
+    time.tv_sec = time.tv_sec.saturating_add(nanoseconds / 1_000_000_000);
+    time.tv_nsec = nanoseconds % 1_000_000_000;
+    time
 }

@@ -5,7 +5,6 @@ use super::{cancel, code, deadline, robust};
 use crate::exit::flush_before_unlock;
 use gondwana_node::Node;
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Where the C library keeps a condition's flags, among them its clock.
@@ -82,8 +81,6 @@ pub(crate) fn futex(
     bitset: u32,
 ) -> Result<i64, i32> {
     let absolute = operation & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
-    // SAFETY: a futex word that the program names is aligned and alive.
-    let word = unsafe { AtomicU32::from_ptr(address as *mut u32) };
     match absolute {
         libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => {
             let until = match time {
@@ -98,7 +95,7 @@ pub(crate) fn futex(
                 }
             };
             let bitset = if absolute == libc::FUTEX_WAIT { u32::MAX } else { bitset };
-            node.futex_wait(address, bitset, move || word.load(Ordering::SeqCst) == value, until).map(|()| 0)
+            node.futex_wait(address, bitset, value, until).map(|()| 0)
         }
         libc::FUTEX_WAKE => node.futex_wake(address, value, u32::MAX),
         libc::FUTEX_WAKE_BITSET => node.futex_wake(address, value, bitset),
