@@ -294,6 +294,10 @@ pub trait Protocol: Send {
     /// can learn of the release ([`SyncPoint::peer`]), what is on its way to that peer need not have arrived: the message by which
     /// it learns comes behind.
     fn release(&mut self, at: SyncPoint, waiter: Waiter, env: &mut dyn Env) -> Outcome;
+    /// True if a release would have nothing to do, but for pages that [`Env::copied_beside_writers`] would name.
+    fn is_released(&self) -> bool {
+        false
+    }
     /// Everything that others released before becomes visible to the threads of this node.
     fn acquire(&mut self, at: SyncPoint, env: &mut dyn Env);
     /// Appends to `payload` what a message of synchronisation to `to` is to carry for this protocol. The message tells of a

@@ -57,6 +57,8 @@ pub struct ProtocolInfo {
     pub placed: PlacedHomes,
     /// It can read the memory of homes on the same host without a message.
     pub one_sided: bool,
+    /// Its pages may become [common](StartOptions::common_after).
+    pub common: bool,
     /// The names of the kinds of its messages; see [`Protocol::kinds`].
     pub kinds: &'static [&'static str],
     /// Makes the machine of one node.

@@ -11,7 +11,7 @@ use gondwana_racing::RacingBytesMut;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicU64;
 
 /// Each run of common pages cuts a mapping of the program's view into three. Of the mappings that the kernel allows a process, common pages
 /// take at most this fraction.
@@ -23,7 +23,28 @@ const ALIGNED: usize = 1 << 30;
 /// What the kernel allows unless somebody has changed that.
 const USUAL_MAPPINGS: usize = 65_530;
 
-/// The file with the common pages, and which pages this node uses there. In front of the pages is one for the runtime itself.
+/// Memory for the runtimes of all nodes, in front of the common pages. Zero at first.
+#[derive(Clone, Copy, Debug)]
+pub struct CommonWords(&'static [AtomicU64]);
+
+/// Bytes of it. Only what is used costs memory.
+const WORDS_BYTES: usize = PAGE_SIZE + (4 << 20);
+
+impl CommonWords {
+    /// A word that is far from all others.
+    #[must_use]
+    pub fn first(&self) -> &'static AtomicU64 {
+        &self.0[0]
+    }
+
+    /// All but the first page.
+    #[must_use]
+    pub fn rest(&self) -> &'static [AtomicU64] {
+        &self.0[PAGE_SIZE / size_of::<u64>()..]
+    }
+}
+
+/// The file with the common pages, and which pages this node uses there.
 pub(crate) struct CommonFrames {
     file: OwnedFd,
     /// Where page 0 is in the file.
@@ -49,7 +70,7 @@ impl CommonFrames {
         let bytes = pages as usize * PAGE_SIZE;
         // Behind the runtime's view of this node's own pages, which is as long.
         let base = RUNTIME_BASE + bytes.next_multiple_of(ALIGNED);
-        let all = PAGE_SIZE + bytes;
+        let all = WORDS_BYTES + bytes;
         if base + all > PEERS_BASE {
             return Ok(None);
         }
@@ -61,14 +82,15 @@ impl CommonFrames {
         map_at(base, all, file.as_fd(), start)?;
         // All nodes map what one of them makes common.
         let most = mappings_allowed() / OF_MAPPINGS / 2 / usize::from(nodes);
-        let (offset, view) = (start + PAGE_SIZE, base + PAGE_SIZE);
+        let (offset, view) = (start + WORDS_BYTES, base + WORDS_BYTES);
         Ok(Some(Self { file, offset, view, pages, runs: BTreeMap::new(), most }))
     }
 
-    /// A word for the runtime, which is zero at first.
-    pub(crate) fn word(&self) -> &'static AtomicU32 {
-        // SAFETY: the page in front of the others is mapped as long as the process, and nothing else in it is used.
-        unsafe { AtomicU32::from_ptr((self.view - PAGE_SIZE) as *mut u32) }
+    /// The words in front of the pages.
+    pub(crate) fn words(&self) -> CommonWords {
+        let start = (self.view - WORDS_BYTES) as *const AtomicU64;
+        // SAFETY: mapped as long as the process, aligned, and accessed as atomic words only.
+        CommonWords(unsafe { std::slice::from_raw_parts(start, WORDS_BYTES / size_of::<u64>()) })
     }
 
     /// True if one more common page is not one mapping too many.

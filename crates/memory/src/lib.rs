@@ -21,6 +21,7 @@ mod thread_memory;
 mod twins;
 
 pub use access::{Mechanism, Missing, probe_userfaultfd};
+pub use common_frames::CommonWords;
 pub use error::MemoryError;
 pub use files::out_of_the_way;
 pub use geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, SPAN_BASE, Segment};
@@ -30,7 +31,8 @@ pub use peer::Peer;
 #[cfg(debug_assertions)]
 pub use remote::while_held;
 pub use remote::{
-    Capabilities, RemoteMemory, SharedWords, TableLayout, Withdrawal, claim, complete_claim, post_notice,
+    Capabilities, LoggedReads, RemoteMemory, SharedWords, TableLayout, Withdrawal, claim, complete_claim,
+    post_notice,
 };
 pub use sparse_words::SparseWords;
 pub use thread_memory::ThreadMemory;

@@ -2,13 +2,13 @@
 
 use crate::MemoryError;
 use crate::access::{Mechanism, Protection};
-use crate::common_frames::CommonFrames;
+use crate::common_frames::{CommonFrames, CommonWords};
 use crate::diff;
 use crate::geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, Segment};
 use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
 use crate::memfd::{data_in, memfd, next_data, set_length};
 use crate::peer::Peer;
-use crate::remote::{RemoteAccessTable, RemoteMemory, TableLayout, Withdrawal};
+use crate::remote::{LoggedReads, RemoteAccessTable, RemoteMemory, TableLayout, Withdrawal};
 use crate::resident;
 use crate::twins::Twins;
 use gondwana_elf::DataSegment;
@@ -17,7 +17,7 @@ use gondwana_racing::{RacingBytes, RacingBytesMut};
 use gondwana_topology::NodeSet;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 /// All shared pages of this node: one memfd, mapped for the program and for the runtime.
 ///
@@ -221,8 +221,8 @@ impl Pages {
         self.protection.populated(first, count);
     }
 
-    /// Lets pages become common: they are in a file that the other nodes, so many with this one, map as well, from `start` on. Returns a
-    /// word that all nodes have in common for themselves, zero at first; `None` if there are too few addresses for that, on each node.
+    /// Lets pages become common: they are in a file that the other nodes, so many with this one, map as well, from `start` on. Returns
+    /// words that all nodes have in common for themselves; `None` if there are too few addresses for that, on each node.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -231,9 +231,9 @@ impl Pages {
         file: BorrowedFd<'_>,
         start: usize,
         nodes: u16,
-    ) -> Result<Option<&'static AtomicU32>, MemoryError> {
+    ) -> Result<Option<CommonWords>, MemoryError> {
         self.common = CommonFrames::new(file, start, self.geometry.pages(), nodes)?;
-        Ok(self.common.as_ref().map(CommonFrames::word))
+        Ok(self.common.as_ref().map(CommonFrames::words))
     }
 
     /// True if the program uses a common page here.
@@ -353,6 +353,12 @@ impl Pages {
         if let Some(table) = &self.table {
             table.logged(found);
         }
+    }
+
+    /// Tells whether [`Pages::logged_reads`] would find anything; `None` if no node reads this one's pages.
+    #[must_use]
+    pub fn unseen_reads(&self) -> Option<LoggedReads> {
+        self.table.as_ref().map(RemoteAccessTable::logged_reads)
     }
 
     /// Calls `found` for each page that other nodes have posted a notice about since the last call

@@ -18,6 +18,7 @@ use gondwana_fabric::Gathering;
 use gondwana_prefetch::Prefetch;
 use gondwana_topology::NodeId;
 use std::sync::TryLockError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Pages of mostly read memory that one message asks for.
@@ -362,6 +363,7 @@ impl Drop for CoreGuard<'_> {
     fn drop(&mut self) {
         let tokens = self.guard.take_newly_kept();
         let wanted = self.guard.is_wanted();
+        self.node.sync.released.store(self.guard.engine.protocol().is_released(), Ordering::Release);
         let wakes = self.guard.env.take_wakes();
         // SAFETY: dropped here and nowhere else, before the thread may run handlers again.
         unsafe { std::mem::ManuallyDrop::drop(&mut self.guard) };

@@ -5,7 +5,9 @@ use crate::stats::MessageCounts;
 use crate::wait_slots::{Sleepers, WaitSlot, WaitSlots, event};
 use crate::wire::{Wire, sync_kind_of};
 use crate::{Node, Thread};
-use gondwana_coherence::sync::{Answer, KeeperMessage, LockGrant, LockMessage, Request, SyncMessage, Ticket};
+use gondwana_coherence::sync::{
+    Answer, KeeperMessage, LockGrant, LockMessage, Object, Request, SyncMessage, Ticket,
+};
 use gondwana_coherence::{
     Access, Claims, Continuation, EngineEnv, Env, Event, Exposure, Message, Page, RemoteAccess, Waiter,
 };
@@ -387,6 +389,16 @@ impl EngineEnv for NodeEnv {
         Thread::is_service() && Node::current().is_some_and(|node| node.threads.any_runs())
     }
 
+    fn make_mutex_common(&mut self, object: Object) -> bool {
+        let mutexes = Node::current().and_then(|node| node.sync.common_mutexes.as_ref());
+        mutexes.is_some_and(|mutexes| mutexes.place(object).is_some())
+    }
+
+    fn is_mutex_common(&mut self, object: Object) -> bool {
+        let mutexes = Node::current().and_then(|node| node.sync.common_mutexes.as_ref());
+        mutexes.is_some_and(|mutexes| mutexes.get(object).is_some())
+    }
+
     fn next_continuation(&mut self) -> Option<Continuation> {
         self.ready.pop()
     }
@@ -434,6 +446,7 @@ impl EngineEnv for NodeEnv {
         let events = match grant {
             LockGrant::Acquired => event::GRANTED,
             LockGrant::Busy => event::BUSY,
+            LockGrant::Common => event::COMMON,
         };
         if let Some(sink) = &mut self.sink {
             sink.grants_lock(self.slots.thread(slot));

@@ -227,6 +227,7 @@ impl Node {
                 "tokens_sent": l.tokens_sent,
                 "handed_over": l.handovers,
                 "kept": l.kept,
+                "common": l.common,
             },
             "objects": {"kept": k.kept, "shared": k.shared, "recalled": k.recalled},
             "threads": {"started": self.threads.started(), "barrier_arrivals": b.arrivals},

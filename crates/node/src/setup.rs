@@ -5,7 +5,6 @@ use gondwana_coherence::{Layout, Page};
 use gondwana_control::{Boot, Consistency, FabricBoot, machine};
 use gondwana_memory::{Geometry, ThreadMemory};
 use gondwana_topology::{Machine, NodeId};
-use std::sync::atomic::AtomicU32;
 
 /// What a node knows from its start.
 pub struct Setup {
@@ -16,8 +15,6 @@ pub struct Setup {
     pub(crate) layout: Layout,
     pub(crate) thread_memory: ThreadMemory,
     pub(crate) mapped_files: MappedFiles,
-    /// In memory that all nodes have in common, if pages may become common: how many threads wait at futexes that the runtime manages.
-    pub(crate) queued_futexes: Option<&'static AtomicU32>,
     /// Bytes of stack that a thread gets unless it asks otherwise.
     pub(crate) stack_bytes: usize,
 }

@@ -145,8 +145,8 @@ impl Node {
         let common = unsafe { OwnedFd::from_raw_fd(boot.common_fd) };
         let start = ThreadMemory::length(boot.nodes, boot.span);
         let share = |_| pages.share(common.as_fd(), start, boot.nodes);
-        let queued_futexes = boot.common_after.map(share).transpose()?.flatten();
-        let common_after = boot.common_after.filter(|_| queued_futexes.is_some());
+        let words = boot.common_after.map(share).transpose()?.flatten();
+        let common_after = boot.common_after.filter(|_| words.is_some());
         let together = matches!(boot.fabric, FabricBoot::Shm { .. });
         let thread_memory = ThreadMemory::map(boot.node, boot.nodes, boot.span, common, together)?;
         let geometry = pages.geometry().clone();
@@ -182,6 +182,7 @@ impl Node {
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(WaitSlots::new());
         let (lock_table, resting) = (Arc::new(LockTable::new()), Arc::new(RestingTable::new()));
+        let unseen_reads = pages.unseen_reads();
         let mut env = NodeEnv::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
         if let Some(exchange) = exchange {
             env.meet_peers(exchange.handed(end));
@@ -208,7 +209,7 @@ impl Node {
         let node = Box::leak(Box::new(Self {
             core: Mutex::new(Core::new(engine, env)),
             fabric,
-            sync: SyncObjects::new(lock_table, resting, boot.nodes),
+            sync: SyncObjects::new(lock_table, resting, words, unseen_reads, boot.nodes),
             announcements: Announcements::default(),
             heap: SharedHeap::new(heap, boot.consistency == Consistency::Sc),
             threads: Threads::new(registry, boot.processors, me == NodeId(0)),
@@ -232,7 +233,6 @@ impl Node {
                 geometry,
                 layout,
                 thread_memory,
-                queued_futexes,
                 stack_bytes: stack_limit(),
             },
         }));

@@ -192,7 +192,7 @@ impl Node {
         let mut waits = NodeWaits {
             threads: self.notes.threads().map(Note::told).collect(),
             begun: self.notes.places().iter().map(|note| note.begun.load(Ordering::Relaxed)).sum(),
-            mutexes: self.sync.held_mutexes(MOST_OBJECTS),
+            mutexes: self.sync.held_mutexes(self.me, MOST_OBJECTS),
             rwlocks: self.held_rwlocks(MOST_OBJECTS),
             ..NodeWaits::default()
         };

@@ -84,6 +84,7 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     consistency: Consistency::Rc,
     placed: PlacedHomes::MoveWithWriter,
     one_sided: true,
+    common: true,
     kinds: message::KINDS,
     start: |layout, options| start(layout, options, KEEP),
     recode: recode::<CsmMessage>,
@@ -91,12 +92,16 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
 
 /// The same without pages that stay writable or are common: each release takes write access away, and each acquire gives up stale
 /// copies.
-pub(crate) const INVALIDATE: ProtocolInfo =
-    ProtocolInfo { name: "csm-invalidate", start: |layout, options| start(layout, options, 0), ..INFO };
+pub(crate) const INVALIDATE: ProtocolInfo = ProtocolInfo {
+    name: "csm-invalidate",
+    common: false,
+    start: |layout, options| start(layout, options, 0),
+    ..INFO
+};
 
 fn start(layout: Layout, options: &StartOptions, keep: u8) -> Box<dyn Protocol> {
     let StartOptions { one_sided, common_after } = *options;
-    let (updates, common_after) = if keep > 0 { (UPDATES, common_after) } else { (0, None) };
+    let updates = if keep > 0 { UPDATES } else { 0 };
     let options = CsmOptions { one_sided, keep, updates, common_after, ..CsmOptions::default() };
     Box::new(Csm::new(layout, options))
 }
@@ -397,6 +402,10 @@ impl Protocol for Csm {
         let outcome = self.flush(at, waiter, env);
         self.expose_withdrawn(env);
         outcome
+    }
+
+    fn is_released(&self) -> bool {
+        self.dirty.is_empty() && self.flushes.is_empty()
     }
 
     fn acquire(&mut self, _at: SyncPoint, env: &mut dyn Env) {

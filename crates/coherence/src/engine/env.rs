@@ -1,5 +1,5 @@
 use super::pending::Continuation;
-use crate::sync::{Answer, KeeperMessage, LockGrant, Request, SyncMessage, Ticket};
+use crate::sync::{Answer, KeeperMessage, LockGrant, Object, Request, SyncMessage, Ticket};
 use crate::{Env, Waiter};
 use gondwana_topology::NodeId;
 
@@ -10,6 +10,14 @@ use gondwana_topology::NodeId;
 pub trait EngineEnv: Env {
     /// A thread of this node runs, and may use a mutex before long.
     fn is_active(&self) -> bool;
+    /// See [`LockEnv::make_common`](crate::sync::LockEnv::make_common).
+    fn make_mutex_common(&mut self, _object: Object) -> bool {
+        false
+    }
+    /// See [`LockEnv::is_common`](crate::sync::LockEnv::is_common).
+    fn is_mutex_common(&mut self, _object: Object) -> bool {
+        false
+    }
     /// One of the engine's own waiters for which [`Env::resume`] was called, each once.
     fn next_continuation(&mut self) -> Option<Continuation>;
     /// Sends a message about a mutex or a barrier.

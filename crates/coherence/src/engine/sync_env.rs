@@ -82,6 +82,14 @@ impl<E: EngineEnv> LockEnv for SyncEnv<'_, E> {
         self.env.is_active()
     }
 
+    fn make_common(&mut self, object: Object) -> bool {
+        self.env.make_mutex_common(object)
+    }
+
+    fn is_common(&mut self, object: Object) -> bool {
+        self.env.is_mutex_common(object)
+    }
+
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
         self.env.granted(waiter, grant);
     }

@@ -53,6 +53,7 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     consistency: Consistency::Rc,
     placed: PlacedHomes::Fixed,
     one_sided: false,
+    common: false,
     kinds: message::KINDS,
     start: |layout, _options| Box::new(Erc::new(layout, ErcOptions { hold: true })),
     recode: recode::<ErcMessage>,

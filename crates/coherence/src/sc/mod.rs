@@ -58,6 +58,7 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     consistency: Consistency::Sc,
     placed: PlacedHomes::HandedOver,
     one_sided: false,
+    common: true,
     kinds: message::KINDS,
     start: |layout, options| {
         let common_after = options.common_after;

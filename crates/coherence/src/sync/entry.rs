@@ -47,6 +47,8 @@ pub(super) enum Word {
     /// Here, and nobody holds it. Another node waits, but the token stays for the next uses of this one: locking takes the slow
     /// path.
     FreeQueued,
+    /// All nodes lock and unlock it in memory that they have in common: see [`LockGrant::Common`](super::LockGrant::Common).
+    Common,
 }
 
 impl Word {
@@ -58,6 +60,7 @@ impl Word {
             3 => Self::HeldQueued,
             4 => Self::Leaving,
             6 => Self::FreeQueued,
+            7 => Self::Common,
             _ => Self::Absent,
         }
     }
@@ -74,6 +77,8 @@ pub struct Entry {
     /// The holding thread, or 0. A thread finds its own number here only if it wrote it (or was handed the
     /// mutex), so comparing needs no ordering.
     owner: AtomicU64,
+    /// How often the token has left this node.
+    departures: AtomicU32,
 }
 
 impl Entry {
@@ -175,6 +180,20 @@ impl Entry {
         (owner != 0 && self.is_locked()).then_some(Thread(owner))
     }
 
+    /// True if all nodes lock and unlock the mutex in memory that they have in common, and not here.
+    #[inline]
+    #[must_use]
+    pub fn is_common(&self) -> bool {
+        self.word() == Word::Common
+    }
+
+    /// The token leaves; returns how often it has, with this time.
+    pub(super) fn depart(&self) -> u32 {
+        let before = self.departures.load(Ordering::Relaxed);
+        self.departures.store(before.saturating_add(1), Ordering::Relaxed);
+        before.saturating_add(1)
+    }
+
     /// True if a thread of this node holds the mutex.
     #[must_use]
     pub fn is_locked(&self) -> bool {
@@ -219,7 +238,12 @@ impl Entry {
         (self.word(), self.owner.load(Ordering::Relaxed), self.depth.load(Ordering::Relaxed))
     }
 
+    pub(super) fn departures(&self) -> u32 {
+        self.departures.load(Ordering::Relaxed)
+    }
+
     pub(super) fn copy_from(&self, other: &Self) {
+        self.departures.store(other.departures(), Ordering::Relaxed);
         let (word, owner, depth) = other.parts();
         self.set(word);
         self.owner.store(owner, Ordering::Relaxed);

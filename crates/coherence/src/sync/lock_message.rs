@@ -28,6 +28,8 @@ pub enum LockMessage {
         object: Object,
         /// It has stayed for a slice of the sender.
         kept: bool,
+        /// The mutex is common: the receiver does not get it, and whoever asks the receiver is told the same.
+        common: bool,
     },
     /// From the manager: tell `to` if a thread of yours holds the mutex, now or as soon as one gets it.
     Ask {

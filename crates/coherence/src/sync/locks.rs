@@ -25,6 +25,10 @@ use std::time::Duration;
 /// fairer.
 pub const LOCAL_HANDOVERS: u32 = 8;
 
+/// When its token has left a node so often, a mutex becomes common where that is possible: who locks and unlocks it is told by
+/// no message, however often it changes hands. Nodes but for the manager, where it has rested before anybody used it, count one more.
+const COMMON_AFTER: u32 = 2;
+
 /// Which node manages an object: the same answer on every node.
 pub type ManagerOf = Arc<dyn Fn(Object) -> NodeId + Send + Sync>;
 
@@ -35,6 +39,8 @@ pub enum LockGrant {
     Acquired,
     /// Its trylock failed: `EBUSY`.
     Busy,
+    /// The mutex is common: the thread must try there. Whoever has had the mutex before has released all that it wrote.
+    Common,
 }
 
 /// What became of a trylock.
@@ -62,6 +68,15 @@ pub trait LockEnv {
     fn now(&self) -> Duration;
     /// A thread of this node runs, and may use a mutex before long.
     fn is_active(&self) -> bool;
+    /// Has the nodes lock and unlock a mutex, which nobody holds, in memory that they have in common, from now on; true if they can. The
+    /// hardware keeps that coherent. Whoever unlocks it there must have released before.
+    fn make_common(&mut self, _object: Object) -> bool {
+        false
+    }
+    /// True if a node has done that.
+    fn is_common(&mut self, _object: Object) -> bool {
+        false
+    }
     /// The operation begun with this waiter is decided.
     fn resume(&mut self, waiter: Waiter, grant: LockGrant);
 }
@@ -79,6 +94,8 @@ pub struct LockCounters {
     pub handovers: u64,
     /// Uses of hot mutexes for which tokens stayed although another node waited.
     pub kept: u64,
+    /// Mutexes that this node has made common.
+    pub common: u64,
 }
 
 /// The slow path of mutexes on one node: a distributed queue of nodes for each token (the lock algorithm of
@@ -99,6 +116,7 @@ pub struct Locks {
     manager: ManagerOf,
     local_handovers: u32,
     kept_uses: u32,
+    common_after: u32,
     queues: Queues,
     hot: HotMutexes,
     slices: Slices<()>,
@@ -126,6 +144,7 @@ impl Locks {
             manager,
             local_handovers: LOCAL_HANDOVERS,
             kept_uses: KEPT_USES,
+            common_after: COMMON_AFTER,
             queues: Queues::default(),
             hot: HotMutexes::new(HOT),
             slices: Slices::new(staying::SLICES),
@@ -154,6 +173,12 @@ impl Locks {
                     self.use_kept(object, thread);
                     return Outcome::Done;
                 }
+                Word::Common => {
+                    env.resume(waiter, LockGrant::Common);
+                    return Outcome::Wait;
+                }
+                // It saves asking. An answer that is on its way says the same to those who wait for it.
+                Word::Absent if env.is_common(object) => entry.set(Word::Common),
                 // The holder's fast path raced with this one: look again.
                 Word::Free => continue,
                 Word::Held if !entry.transition(Word::Held, Word::HeldQueued) => continue,
@@ -243,7 +268,8 @@ impl Locks {
             LockMessage::Pass { object, next, attempt } => {
                 from == (self.manager)(object) && self.succeed(object, next, attempt, env)
             }
-            LockMessage::Token { object, kept } => self.token(object, from, kept, env),
+            LockMessage::Token { object, common: true, .. } => self.learn_common(object, from, env),
+            LockMessage::Token { object, kept, .. } => self.token(object, from, kept, env),
             LockMessage::Ask { object, to, attempt } => {
                 let permitted = from == (self.manager)(object) && to != self.me;
                 if permitted {
@@ -313,6 +339,10 @@ impl Locks {
                 Word::Held if !entry.transition(Word::Held, Word::HeldQueued) => {}
                 Word::Held | Word::HeldQueued => break,
                 Word::Absent if self.queues.get(object).is_some_and(|queue| queue.requested) => break,
+                Word::Common => {
+                    env.send(next.node, &LockMessage::Token { object, kept: false, common: true });
+                    return true;
+                }
                 Word::Absent | Word::Leaving | Word::New | Word::FreeQueued => return false,
             }
         }
@@ -397,7 +427,15 @@ impl Locks {
 
     /// All is released: the token goes, and is asked back if threads of this node wait for it.
     fn pass_on(&mut self, object: Object, to: NodeId, env: &mut dyn LockEnv) {
-        self.table.entry(object).set(Word::Absent);
+        let entry = self.table.entry(object);
+        let elsewhere = u32::from((self.manager)(object) != self.me);
+        if entry.depart().saturating_add(elsewhere) >= self.common_after && env.make_common(object) {
+            self.counters.common += 1;
+            env.send(to, &LockMessage::Token { object, kept: false, common: true });
+            self.becomes_common(object, env);
+            return;
+        }
+        entry.set(Word::Absent);
         let now = env.now();
         let kept = self.left(object, now);
         self.send_token(object, to, kept, env);
@@ -412,9 +450,34 @@ impl Locks {
         }
     }
 
+    /// The token that was asked for does not come: the mutex is common.
+    fn learn_common(&mut self, object: Object, from: NodeId, env: &mut dyn LockEnv) -> bool {
+        let Some(queue) = self.queues.get_mut(object) else { return false };
+        if !std::mem::take(&mut queue.requested) {
+            return false;
+        }
+        let next = queue.next.take();
+        env.arrived(object, from);
+        if let Some(next) = next {
+            env.send(next.node, &LockMessage::Token { object, kept: false, common: true });
+        }
+        self.becomes_common(object, env);
+        true
+    }
+
+    /// Threads of this node that wait for the mutex, or try it, do so where it is common.
+    fn becomes_common(&mut self, object: Object, env: &mut dyn LockEnv) {
+        self.table.entry(object).set(Word::Common);
+        let waiting = self.queues.get_mut(object).map(|queue| std::mem::take(&mut queue.waiting));
+        for waiting in waiting.into_iter().flatten() {
+            env.resume(waiting.waiter, LockGrant::Common);
+        }
+        self.queues.forget(object);
+    }
+
     fn send_token(&mut self, object: Object, to: NodeId, kept: bool, env: &mut dyn LockEnv) {
         self.counters.tokens_sent += 1;
-        env.send(to, &LockMessage::Token { object, kept });
+        env.send(to, &LockMessage::Token { object, kept, common: false });
     }
 }
 
@@ -426,6 +489,8 @@ pub(super) struct Limits {
     pub kept_uses: u32,
     /// Any token that comes back is kept for a slice, which ends with [`Locks::let_go`].
     pub slices: bool,
+    /// As [`COMMON_AFTER`].
+    pub common_after: u32,
 }
 
 #[cfg(test)]
@@ -434,7 +499,7 @@ impl Locks {
     pub(super) fn with_limits(
         me: NodeId,
         manager: ManagerOf,
-        Limits { local_handovers, kept_uses, slices }: Limits,
+        Limits { local_handovers, kept_uses, slices, common_after }: Limits,
     ) -> Self {
         let table = Arc::new(LockTable::with_first_bits(1));
         let shortest = if slices { staying::SLICES.longest } else { Duration::ZERO };
@@ -443,6 +508,7 @@ impl Locks {
         Self {
             local_handovers,
             kept_uses,
+            common_after,
             hot: HotMutexes::new(1),
             slices,
             ..Self::new(me, 2, table, manager)
@@ -455,8 +521,8 @@ impl Locks {
 
     /// An independent machine in the same state.
     pub(super) fn duplicate(&self) -> Self {
-        let limits =
-            Limits { local_handovers: self.local_handovers, kept_uses: self.kept_uses, slices: false };
+        let Self { local_handovers, kept_uses, common_after, .. } = *self;
+        let limits = Limits { local_handovers, kept_uses, slices: false, common_after };
         let mut copy = Self::with_limits(self.me, Arc::clone(&self.manager), limits);
         for (object, entry) in self.table.contents() {
             copy.table.entry(object).copy_from(entry);
@@ -474,8 +540,12 @@ impl Locks {
 
     /// All that decides how the machine goes on.
     pub(super) fn essence(&self) -> impl Eq + std::hash::Hash + std::fmt::Debug {
-        let words: Vec<_> =
-            self.table.contents().into_iter().map(|(object, entry)| (object, entry.parts())).collect();
+        let words: Vec<_> = self
+            .table
+            .contents()
+            .into_iter()
+            .map(|(object, entry)| (object, entry.parts(), entry.departures().min(self.common_after)))
+            .collect();
         let staying = (self.hot.clone(), self.slices.clone(), &self.kept);
         (words, self.queues.contents(), self.lines.contents(), self.attempts, staying)
     }

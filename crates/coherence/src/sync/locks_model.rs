@@ -56,18 +56,29 @@ impl Model for Programs {
 
 /// `nodes[node][thread]` is a program; every mutex up to `mutexes` is used.
 fn check(nodes: &[&[&[Op]]], mutexes: u64, local_handovers: u32) {
-    check_limited(nodes, mutexes, Limits { local_handovers, kept_uses: 0, slices: false });
+    check_limited(nodes, mutexes, Limits { local_handovers, ..NEVER });
 }
 
 /// The same, where tokens stay for so many uses.
 fn check_keeping(nodes: &[&[&[Op]]], mutexes: u64, local_handovers: u32, kept_uses: u32) {
-    check_limited(nodes, mutexes, Limits { local_handovers, kept_uses, slices: false });
+    check_limited(nodes, mutexes, Limits { local_handovers, kept_uses, ..NEVER });
 }
 
 /// The same, where all tokens that come back stay until the node lets go of them.
 fn check_slices(nodes: &[&[&[Op]]], mutexes: u64) {
-    check_limited(nodes, mutexes, Limits { local_handovers: 1, kept_uses: 0, slices: true });
+    check_limited(nodes, mutexes, Limits { slices: true, ..NEVER });
 }
+
+/// The same, where a mutex becomes common when its token leaves a node for the first or the second time.
+fn check_common(nodes: &[&[&[Op]]], mutexes: u64) {
+    for common_after in [1, 2] {
+        check_limited(nodes, mutexes, Limits { common_after, ..NEVER });
+        check_limited(nodes, mutexes, Limits { common_after, kept_uses: 1, ..NEVER });
+    }
+}
+
+/// No token stays, and no mutex becomes common.
+const NEVER: Limits = Limits { local_handovers: 1, kept_uses: 0, slices: false, common_after: u32::MAX };
 
 fn check_limited(nodes: &[&[&[Op]]], mutexes: u64, limits: Limits) {
     let model = Programs {
@@ -197,4 +208,25 @@ fn those_that_try_or_time_out_meet_slices() {
     let timed = [Timed(1), Unlock(1), Timed(1), Unlock(1)];
     check_slices(&[&[&twice], &[&twice], &[&tries]], 1);
     check_slices(&[&[&timed], &[&timed[..2]], &[&tries[..2]]], 1);
+}
+
+#[test]
+fn mutexes_become_common() {
+    let twice = [Lock(1), Unlock(1), Lock(1), Unlock(1)];
+    let once = [Lock(1), Unlock(1)];
+    check_common(&[&[&twice, &once], &[&twice, &once]], 1);
+    check_common(&[&[&twice], &[&twice], &[&twice]], 1);
+    check_common(&[&[&once, &once], &[&once, &once], &[&once]], 1);
+    let nested = [Lock(1), Lock(2), Unlock(2), Unlock(1)];
+    check_common(&[&[&nested, &twice], &[&nested]], 2);
+}
+
+#[test]
+fn those_that_try_or_time_out_meet_common_mutexes() {
+    let tries = [Try(1), Unlock(1), Try(1), Unlock(1)];
+    let twice = [Lock(1), Unlock(1), Lock(1), Unlock(1)];
+    let timed = [Timed(1), Unlock(1), Timed(1), Unlock(1)];
+    check_common(&[&[&twice], &[&twice], &[&tries]], 1);
+    check_common(&[&[&tries], &[&tries, &twice[..2]]], 1);
+    check_common(&[&[&timed], &[&timed[..2]], &[&tries[..2]]], 1);
 }

@@ -78,7 +78,7 @@ fn pass(to: NodeId, attempt: Option<u64>) -> LockMessage {
     LockMessage::Pass { object: MUTEX, next: Turn { slice: 1, node: to }, attempt }
 }
 
-pub(super) const TOKEN: LockMessage = LockMessage::Token { object: MUTEX, kept: false };
+pub(super) const TOKEN: LockMessage = LockMessage::Token { object: MUTEX, kept: false, common: false };
 const BUSY: LockMessage = LockMessage::Busy { object: MUTEX, attempt: 1 };
 
 fn ask(to: NodeId, attempt: u64) -> LockMessage {
@@ -294,7 +294,7 @@ fn waiters_are_overtaken_a_bounded_number_of_times() {
     const THREADS: usize = 3;
     const HANDOVERS: u32 = 3;
     let programs = vec![[Op::Lock(1), Op::Unlock(1)].repeat(2000); NODES * THREADS];
-    let limits = Limits { local_handovers: HANDOVERS, kept_uses: 0, slices: false };
+    let limits = Limits { local_handovers: HANDOVERS, kept_uses: 0, slices: false, common_after: u32::MAX };
     let mut world = World::new(&[THREADS; NODES], limits, true);
     let mut overtaken = [0u32; NODES * THREADS];
     let mut worst = 0;
@@ -353,10 +353,11 @@ proptest! {
         instant: bool,
         kept_uses in 0..4u32,
         slices: bool,
+        common_after in prop_oneof![1..4u32, Just(u32::MAX)],
         mut seed: u64,
     ) {
         let programs: Vec<Vec<Op>> = sections.into_iter().map(|sections| sections.concat()).collect();
-        let mut world = World::new(&[3; 4], Limits { local_handovers: 2, kept_uses, slices }, instant);
+        let mut world = World::new(&[3; 4], Limits { local_handovers: 2, kept_uses, slices, common_after }, instant);
         loop {
             let mut events = Vec::new();
             world.events(&programs, &mut events);

@@ -3,7 +3,9 @@
 
 use super::entry::Word;
 use super::locks::Limits;
-use super::{Fast, Kind, LockEnv, LockGrant, LockMessage, Locks, ManagerOf, Object, Thread, TryOutcome};
+use super::{
+    Entry, Fast, Kind, LockEnv, LockGrant, LockMessage, Locks, ManagerOf, Object, Thread, TryOutcome,
+};
 use crate::{Outcome, Waiter};
 use gondwana_page::to_usize;
 use gondwana_topology::{Id, NodeId};
@@ -90,6 +92,8 @@ struct Around {
     seen: BTreeMap<(NodeId, u64), u32>,
     released: BTreeMap<u64, u32>,
     resumed: Vec<(usize, LockGrant)>,
+    /// The common mutexes, each with the thread that holds it.
+    common: BTreeMap<u64, Option<usize>>,
     broken: Option<&'static str>,
 }
 
@@ -136,6 +140,17 @@ impl LockEnv for At<'_> {
         true
     }
 
+    fn make_common(&mut self, object: Object) -> bool {
+        if self.around.common.insert(object.0, None).is_some() {
+            self.around.broken = Some("a mutex became common twice");
+        }
+        true
+    }
+
+    fn is_common(&mut self, object: Object) -> bool {
+        self.around.common.contains_key(&object.0)
+    }
+
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
         self.around.resumed.push((to_usize(waiter.0), grant));
     }
@@ -162,6 +177,8 @@ impl World {
     pub(super) fn events(&self, programs: &[Vec<Op>], out: &mut Vec<Event>) {
         for (index, (runner, program)) in self.runners.iter().zip(programs).enumerate() {
             match program.get(runner.pc) {
+                // The thread sleeps until the mutex is free.
+                Some(Op::Lock(number)) if self.is_common(index, *number) && self.is_held(*number) => {}
                 Some(_) if !runner.waits => out.push(Event::Step(index)),
                 Some(Op::Timed(_)) => out.push(Event::GiveUp(index)),
                 _ => {}
@@ -221,9 +238,46 @@ impl World {
             match grant {
                 LockGrant::Acquired => self.enter(index, programs),
                 LockGrant::Busy => self.fail(index, programs),
+                // It does its step again.
+                LockGrant::Common => {}
             }
         }
         self.meet(programs);
+    }
+
+    /// True if the thread's node knows that the mutex is common.
+    fn is_common(&self, index: usize, number: u64) -> bool {
+        let machine = &self.nodes[self.runners[index].node.index()];
+        machine.0.table().get(Object(number)).is_some_and(Entry::is_common)
+    }
+
+    /// A step of a thread on a common mutex.
+    fn step_common(&mut self, index: usize, programs: &[Vec<Op>]) {
+        let node = self.runners[index].node;
+        let (Op::Lock(number) | Op::Timed(number) | Op::Try(number) | Op::Unlock(number)) =
+            programs[index][self.runners[index].pc];
+        let Some(holder) = self.around.common.get_mut(&number) else {
+            self.around.broken = Some("a mutex is common that nobody has made so");
+            return;
+        };
+        if programs[index][self.runners[index].pc] == Op::Unlock(number) {
+            if holder.take() != Some(index) {
+                self.around.broken = Some("not the holder unlocks");
+            }
+            // What it has written is released before.
+            let sections = self.around.sections.entry(number).or_default();
+            *sections += 1;
+            self.around.released.insert(number, *sections);
+            self.runners[index].holds.remove(&number);
+            self.runners[index].pc += 1;
+        } else if holder.is_some() {
+            self.skip(index, programs);
+        } else {
+            *holder = Some(index);
+            let released = self.around.released.get(&number).copied().unwrap_or_default();
+            self.around.seen.insert((node, number), released);
+            self.enter(index, programs);
+        }
     }
 
     fn is_held(&self, number: u64) -> bool {
@@ -255,6 +309,11 @@ impl World {
 
     fn step(&mut self, index: usize, programs: &[Vec<Op>]) {
         let (node, pc) = (self.runners[index].node, self.runners[index].pc);
+        let (Op::Lock(number) | Op::Timed(number) | Op::Try(number) | Op::Unlock(number)) =
+            programs[index][pc];
+        if self.is_common(index, number) {
+            return self.step_common(index, programs);
+        }
         let (thread, waiter) = (Thread(index as u64 + 1), Waiter(index as u64));
         let locks = &mut self.nodes[node.index()].0;
         let mut env = At { me: node, around: &mut self.around };
@@ -339,7 +398,7 @@ impl World {
         held.iter().collect::<BTreeSet<_>>().len() == held.len()
     }
 
-    /// Every mutex has exactly one token: at a node or on a wire.
+    /// Every mutex has exactly one token, at a node or on a wire, or none if it is common.
     pub(super) fn one_token_each(&self, mutexes: u64) -> bool {
         (1..=mutexes).all(|number| {
             let object = Object(number);
@@ -348,14 +407,16 @@ impl World {
                 None => *node == manager,
                 Some(entry) => match entry.word() {
                     Word::New => *node == manager,
-                    Word::Absent => false,
+                    Word::Absent | Word::Common => false,
                     _ => true,
                 },
             };
             let resting = self.nodes.iter().enumerate().filter(here).count();
-            let token =
-                |message: &&LockMessage| matches!(message, LockMessage::Token { object: other, .. } if *other == object);
-            resting + self.around.wires.values().flatten().filter(token).count() == 1
+            let token = |message: &&LockMessage| {
+                matches!(message, LockMessage::Token { object: other, common: false, .. } if *other == object)
+            };
+            let tokens = resting + self.around.wires.values().flatten().filter(token).count();
+            tokens == usize::from(!self.around.common.contains_key(&number))
         })
     }
 

@@ -84,7 +84,9 @@ impl From<LockMessage> for Parts {
         let (kind, NodeId(node), number, attempt) = match message {
             LockMessage::Request { attempt, slice, .. } => (kind::REQUEST, NodeId(0), slice, attempt),
             LockMessage::Pass { next, attempt, .. } => (kind::PASS, next.node, next.slice, attempt),
-            LockMessage::Token { kept, .. } => (kind::TOKEN, NodeId(0), kept.into(), None),
+            LockMessage::Token { kept, common, .. } => {
+                (kind::TOKEN, NodeId(0), u32::from(kept) | u32::from(common) << 1, None)
+            }
             LockMessage::Ask { to, attempt, .. } => (kind::ASK, to, 0, Some(attempt)),
             LockMessage::AskBefore { to, attempt, .. } => (kind::ASK_BEFORE, to, 0, Some(attempt)),
             LockMessage::Busy { attempt, .. } => (kind::BUSY, NodeId(0), 0, Some(attempt)),
@@ -125,7 +127,7 @@ impl Parts {
         Some(match self.kind {
             kind::REQUEST => LockMessage::Request { object, attempt: latest, slice },
             kind::PASS => LockMessage::Pass { object, next: Turn { slice, node: to }, attempt: latest },
-            kind::TOKEN => LockMessage::Token { object, kept: slice != 0 },
+            kind::TOKEN => LockMessage::Token { object, kept: slice & 1 != 0, common: slice & 2 != 0 },
             kind::ASK => LockMessage::Ask { object, to, attempt },
             kind::ASK_BEFORE => LockMessage::AskBefore { object, to, attempt },
             kind::BUSY => LockMessage::Busy { object, attempt },
@@ -163,7 +165,7 @@ mod tests {
             match kind {
                 0 => LockMessage::Request { object, attempt: latest, slice },
                 1 => LockMessage::Pass { object, next: Turn { slice, node: to }, attempt: latest },
-                2 => LockMessage::Token { object, kept: tries },
+                2 => LockMessage::Token { object, kept: tries, common: slice % 2 == 1 },
                 3 => LockMessage::Ask { object, to, attempt },
                 4 => LockMessage::AskBefore { object, to, attempt },
                 _ => LockMessage::Busy { object, attempt },

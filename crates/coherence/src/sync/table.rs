@@ -123,6 +123,13 @@ impl LockTable {
         slots.filter_map(|slot| Some((Object(slot.key.load(Ordering::Acquire)), slot.entry.holder()?)))
     }
 
+    /// The mutexes that this node knows to be [common](Entry::is_common), while others become so.
+    pub fn common(&self) -> impl Iterator<Item = Object> {
+        let slots = self.segments.iter().filter_map(OnceLock::get).flat_map(|segment| segment.iter());
+        let common = slots.filter(|slot| slot.entry.is_common());
+        common.map(|slot| Object(slot.key.load(Ordering::Acquire)))
+    }
+
     /// The entry of an object, no longer [`Word::New`]: a token rests at its manager at first, and only the slow path
     /// knows who that is.
     pub(super) fn settled(&self, object: Object, is_managed_here: impl FnOnce() -> bool) -> &Entry {

@@ -176,7 +176,8 @@ impl Job<'_> {
     /// A page becomes common when nodes have used it against each other so often. The monitor sees what moves, so that it has everything move; pages
     /// cannot be common to computers.
     fn common_after(&self, fabric: &FabricBoot) -> Option<NonZeroU8> {
-        let can = matches!(fabric, FabricBoot::Shm { .. }) && self.monitoring.is_none();
+        let can =
+            self.protocol.common && matches!(fabric, FabricBoot::Shm { .. }) && self.monitoring.is_none();
         NonZeroU8::new(self.options.common_after).filter(|_| can)
     }
 

@@ -26,7 +26,7 @@ pub use access_word::Withdrawal;
 pub use claim::while_held;
 pub use claim::{claim, complete_claim};
 pub use notice::post_notice;
-pub use table::TableLayout;
+pub use table::{LoggedReads, TableLayout};
 pub(crate) use table::{MappedWords, RemoteAccessTable};
 pub use words::SharedWords;
 

@@ -64,6 +64,11 @@ impl<'a, W: SharedWords + ?Sized> RemoteLog<'a, W> {
         self.words.store(self.first + READ, written);
     }
 
+    /// True if the owner has read all that was written.
+    pub(super) fn is_read(&self) -> bool {
+        self.words.load(self.first + READ) == self.words.load(self.first + WRITTEN)
+    }
+
     fn line(&self, number: u64) -> usize {
         self.first + LINES + to_usize(number % self.most)
     }

@@ -82,6 +82,7 @@ impl TableLayout {
 }
 
 /// Words that stay mapped into this process as long as it runs.
+#[derive(Clone, Copy)]
 pub(crate) struct MappedWords {
     base: *mut AtomicU64,
     count: usize,
@@ -124,6 +125,23 @@ impl SharedWords for MappedWords {
     }
 }
 
+/// Whether other nodes have logged reads that this one has not looked at yet.
+#[derive(Clone, Copy)]
+pub struct LoggedReads {
+    words: MappedWords,
+    layout: TableLayout,
+}
+
+impl LoggedReads {
+    /// True if another node has copied a page beside writers of this one, and a release has not found that yet. Who copies one later has
+    /// what the calling thread has written so far.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.words.fence();
+        (0..self.layout.nodes).any(|reader| !self.layout.read_log(&self.words, reader).is_read())
+    }
+}
+
 /// The table of this node, which other nodes use too.
 pub(crate) struct RemoteAccessTable {
     file: OwnedFd,
@@ -151,6 +169,11 @@ impl RemoteAccessTable {
     /// Withdraws a page. `held_by` is called with the node that has the page locked, if that takes long.
     pub(crate) fn withdraw(&self, page: u32, held_by: &mut dyn FnMut(u16)) -> Withdrawal {
         self.layout.access_word(&self.words, page).withdraw(&mut rest, held_by)
+    }
+
+    /// Tells whether there is anything for [`RemoteAccessTable::logged`].
+    pub(crate) fn logged_reads(&self) -> LoggedReads {
+        LoggedReads { words: self.words, layout: self.layout }
     }
 
     /// Calls `found` for the pages that readers have logged since the last call. The node's threads have completed

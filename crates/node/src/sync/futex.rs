@@ -8,7 +8,7 @@ use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Object, ObjectKind, Request};
 use gondwana_control::Awaited;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 impl Node {
@@ -28,10 +28,10 @@ impl Node {
         }
         let is_unchanged = move || word(address).load(Ordering::SeqCst) == expected;
         if is_unchanged() && self.is_in_common_page(address) {
-            return self.wait_in_kernel(address, bitset, expected, until);
+            return self.wait_in_common_page(address, bitset, expected, until);
         }
         self.privately(move || {
-            let _queued = self.queued_futexes.map(Queued::begin);
+            let _queued = self.sync.queued_futexes.map(Queued::begin);
             let server = self.manager(address);
             let slot = Thread::current(self).slot;
             let futex = Object(address as u64);
@@ -73,7 +73,8 @@ impl Node {
         if self.is_in_common_page(address) {
             woken = wake_in_kernel(address, count, bitset);
             // Who is queued after this finds the word changed.
-            if woken >= count || self.queued_futexes.is_some_and(|queued| queued.load(Ordering::SeqCst) == 0)
+            if woken >= count
+                || self.sync.queued_futexes.is_some_and(|queued| queued.load(Ordering::SeqCst) == 0)
             {
                 return Ok(woken.into());
             }
@@ -86,11 +87,11 @@ impl Node {
     }
 
     fn is_in_common_page(&'static self, address: usize) -> bool {
-        let page = self.geometry.page_of(address).filter(|_| self.queued_futexes.is_some());
+        let page = self.geometry.page_of(address).filter(|_| self.sync.queued_futexes.is_some());
         page.is_some_and(|page| self.privately(move || self.core().env.pages.is_common(page)))
     }
 
-    fn wait_in_kernel(
+    fn wait_in_common_page(
         &'static self,
         address: usize,
         bitset: u32,
@@ -99,26 +100,42 @@ impl Node {
     ) -> Result<(), i32> {
         let slot = Thread::current(self).slot;
         let _noted = self.note_wait(slot, Awaited::Futex, address as u64, until);
-        let until = until.map(on_the_clock);
-        let until = until.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         self.threads.begin_wait();
-        // SAFETY: the kernel reads the word and the time.
-        let waited = unsafe {
-            let operation = libc::FUTEX_WAIT_BITSET;
-            gondwana_sys::syscall!(libc::SYS_futex, address, operation, expected, until, 0, bitset)
-        };
-        let error = std::io::Error::last_os_error().raw_os_error();
+        let waited = wait_in_kernel(address, bitset, expected, until);
         self.threads.end_wait();
         self.acquire(Some(Object(address as u64)));
-        if waited == 0 { Ok(()) } else { Err(error.unwrap_or(libc::EINVAL)) }
+        waited
     }
 }
 
+/// Waits at an address that all nodes map.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn wait_in_kernel(
+    address: usize,
+    bitset: u32,
+    expected: u32,
+    until: Option<Instant>,
+) -> Result<(), i32> {
+    let until = until.map(on_the_clock);
+    let until = until.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the kernel reads the word and the time.
+    let waited = unsafe {
+        let operation = libc::FUTEX_WAIT_BITSET;
+        gondwana_sys::syscall!(libc::SYS_futex, address, operation, expected, until, 0, bitset)
+    };
+    if waited == 0 {
+        return Ok(());
+    }
+    Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL))
+}
+
 /// A thread that the runtime queues, or is about to.
-struct Queued(&'static AtomicU32);
+struct Queued(&'static AtomicU64);
 
 impl Queued {
-    fn begin(count: &'static AtomicU32) -> Self {
+    fn begin(count: &'static AtomicU64) -> Self {
         count.fetch_add(1, Ordering::SeqCst);
         Self(count)
     }
@@ -135,7 +152,8 @@ fn word(address: usize) -> &'static AtomicU32 {
     unsafe { AtomicU32::from_ptr(address as *mut u32) }
 }
 
-fn wake_in_kernel(address: usize, count: u32, bitset: u32) -> u32 {
+/// Wakes threads that wait at an address that all nodes map; returns how many.
+pub(super) fn wake_in_kernel(address: usize, count: u32, bitset: u32) -> u32 {
     // SAFETY: waking touches no memory.
     let woken = unsafe {
         gondwana_sys::syscall!(libc::SYS_futex, address, libc::FUTEX_WAKE_BITSET, count, 0, 0, bitset)

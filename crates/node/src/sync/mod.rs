@@ -1,6 +1,7 @@
 //! Synchronisation of the program's threads, over the machines of `coherence::sync`.
 
 mod barrier;
+mod common_mutex;
 mod cond;
 mod futex;
 mod join;
@@ -24,13 +25,15 @@ pub use rwlock::RwOperation;
 use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
+use common_mutex::CommonMutexes;
 use gondwana_coherence::sync::{LockTable, Object, RestingTable, Thread as ThreadId};
 use gondwana_coherence::{Outcome, SyncPoint};
+use gondwana_memory::{CommonWords, LoggedReads};
 use gondwana_topology::NodeId;
 use rwlock::MoreLocks;
 use signals::Signals;
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
 /// What this node knows of the program's synchronisation objects outside of its lock.
@@ -47,19 +50,52 @@ pub(crate) struct SyncObjects {
     stamps: AtomicU64,
     /// Signals given by this node.
     signals: Signals,
+    /// A release has nothing to do, unless there are [reads](LoggedReads) that it has not seen.
+    pub(crate) released: AtomicBool,
+    /// `None` if no node reads the memory of this one.
+    unseen_reads: Option<LoggedReads>,
+    /// How many threads of all nodes wait at futexes that the runtime manages, if pages may become common.
+    queued_futexes: Option<&'static AtomicU64>,
+    /// The mutexes that are common, if any may be.
+    pub(crate) common_mutexes: Option<CommonMutexes>,
 }
 
 impl SyncObjects {
-    /// Of a node among `nodes`.
-    pub(crate) fn new(lock_table: Arc<LockTable>, resting: Arc<RestingTable>, nodes: u16) -> Self {
+    /// Of a node among `nodes`, which may have words in common.
+    pub(crate) fn new(
+        lock_table: Arc<LockTable>,
+        resting: Arc<RestingTable>,
+        words: Option<CommonWords>,
+        unseen_reads: Option<LoggedReads>,
+        nodes: u16,
+    ) -> Self {
         let signals = Signals::new(nodes);
         let (more_locks, onces, stamps) = (MoreLocks::default(), RwLock::default(), AtomicU64::new(0));
-        Self { lock_table, resting, more_locks, onces, stamps, signals }
+        let queued_futexes = words.as_ref().map(CommonWords::first);
+        let common_mutexes = words.as_ref().map(CommonMutexes::new);
+        let released = AtomicBool::new(false);
+        Self {
+            lock_table,
+            resting,
+            more_locks,
+            onces,
+            stamps,
+            signals,
+            released,
+            unseen_reads,
+            queued_futexes,
+            common_mutexes,
+        }
     }
 
     /// Mutexes that threads of this node hold, at most `most`, each with its holder.
-    pub(crate) fn held_mutexes(&self, most: usize) -> Vec<(u64, u64)> {
-        self.lock_table.held().take(most).map(|(mutex, thread)| (mutex.0, thread.0)).collect()
+    pub(crate) fn held_mutexes(&self, me: NodeId, most: usize) -> Vec<(u64, u64)> {
+        let common = self.lock_table.common().filter_map(|mutex| {
+            let place = self.common_mutexes.as_ref()?.get(mutex)?;
+            Some((mutex, place.holder_on(me)?))
+        });
+        let held = self.lock_table.held().chain(common).take(most);
+        held.map(|(mutex, thread)| (mutex.0, thread.0)).collect()
     }
 }
 
@@ -85,6 +121,15 @@ impl Node {
     pub fn release(&'static self, object: Option<Object>) {
         let peer = self.layout.only_peer();
         self.release_at(SyncPoint { object, peer, ..SyncPoint::default() });
+    }
+
+    /// Makes what this node wrote visible to threads that learn of it later by memory that nodes have in common, and waits for that.
+    fn release_written(&'static self, object: Option<Object>) {
+        let is_released = self.sync.released.load(Ordering::Acquire);
+        if is_released && !self.sync.unseen_reads.is_some_and(|reads| reads.any()) {
+            return;
+        }
+        self.privately(move || self.complete_release(SyncPoint { object, ..SyncPoint::default() }, vec![]));
     }
 
     /// The same for a message to one node only.

@@ -1,19 +1,22 @@
-//! Mutexes: tokens that rest where they were used last.
+//! Mutexes: tokens that rest where they were used last. Those that nodes of one computer fight for become common.
 
+use super::common_mutex::CommonMutex;
 use crate::clock::count_lock;
 use crate::env::waiter_of;
 use crate::wait_slots::{WaitSlot, event};
 use crate::{Node, Thread};
 use gondwana_coherence::Outcome;
 use gondwana_coherence::sync::{Entry, Fast, Kind, Object, SyncError, Thread as ThreadId, TryOutcome};
-use gondwana_control::Awaited;
+use gondwana_control::{Awaited, Consistency};
 use std::time::Instant;
 
 impl Node {
     /// `pthread_mutex_init`.
     pub fn mutex_init(&'static self, mutex: usize) {
-        // A mutex that no thread of this node used has nothing to forget here.
-        if self.sync.lock_table.get(Object(mutex as u64)).is_some() {
+        if let Some(common) = self.common_mutex(Object(mutex as u64)) {
+            common.free();
+        } else if self.sync.lock_table.get(Object(mutex as u64)).is_some() {
+            // A mutex that no thread of this node used has nothing to forget here.
             self.privately(move || {
                 self.core().with_locks(|locks, env| locks.reset(Object(mutex as u64), env))
             });
@@ -23,8 +26,11 @@ impl Node {
     /// `pthread_mutex_destroy`; the error is an error number.
     ///
     /// # Errors
-    /// `EBUSY` while a thread of this node holds it.
+    /// `EBUSY` while a thread of this node holds it, or any thread if it is common.
     pub fn mutex_destroy(&'static self, mutex: usize) -> Result<(), i32> {
+        if self.common_mutex(Object(mutex as u64)).is_some_and(CommonMutex::is_held) {
+            return Err(libc::EBUSY);
+        }
         match self.sync.lock_table.get(Object(mutex as u64)) {
             Some(entry) if entry.is_locked() => Err(libc::EBUSY),
             _ => Ok(()),
@@ -34,7 +40,15 @@ impl Node {
     /// True if the calling thread holds it.
     pub fn holds_mutex(&'static self, mutex: usize) -> bool {
         let (thread, _) = self.thread_number();
-        self.sync.lock_table.get(Object(mutex as u64)).is_some_and(|entry| entry.is_held_by(thread))
+        let object = Object(mutex as u64);
+        self.common_mutex(object).is_some_and(|common| common.is_held_by(thread))
+            || self.sync.lock_table.get(object).is_some_and(|entry| entry.is_held_by(thread))
+    }
+
+    /// The mutex, if it is common.
+    fn common_mutex(&'static self, mutex: Object) -> Option<CommonMutex> {
+        self.sync.lock_table.get(mutex).filter(|entry| entry.is_common())?;
+        self.sync.common_mutexes.as_ref()?.get(mutex)
     }
 
     /// `pthread_mutex_lock` of a mutex that rests here, free; otherwise false. What is not shared never rests here.
@@ -85,31 +99,99 @@ impl Node {
     ) -> Result<(), i32> {
         let (thread, slot) = self.thread_number();
         let object = Object(mutex as u64);
-        if self.lock_entry(object).fast_lock(thread, &kind).map_err(SyncError::code)? == Fast::Slow {
-            self.privately(move || self.mutex_lock_slowly(object, thread, slot, until))?;
+        let entry = self.lock_entry(object);
+        if !entry.is_common()
+            && (entry.fast_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done
+                || self.privately(move || self.mutex_lock_slowly(object, thread, slot, until))?)
+        {
+            count_lock();
+            return Ok(());
         }
-        count_lock();
+        self.lock_common(object, kind, until)
+    }
+
+    /// Locks a common mutex.
+    #[inline(never)]
+    fn lock_common(
+        &'static self,
+        object: Object,
+        kind: impl Fn() -> Kind,
+        until: Option<Instant>,
+    ) -> Result<(), i32> {
+        let (thread, slot) = self.thread_number();
+        let mutex = self.common_mutex(object).ok_or(libc::EINVAL)?;
+        if !mutex.try_take() {
+            if mutex.is_held_by(thread) {
+                match kind() {
+                    Kind::Normal => {}
+                    Kind::Recursive if mutex.deepen() => return Ok(()),
+                    Kind::Recursive => return Err(libc::EAGAIN),
+                    Kind::ErrorCheck => return Err(libc::EDEADLK),
+                }
+            }
+            if !mutex.take_soon() {
+                let _noted = self.note_wait(slot, Awaited::Mutex, object.0, until);
+                self.threads.begin_wait();
+                let taken = mutex.take(until);
+                self.threads.end_wait();
+                if !taken {
+                    return Err(libc::ETIMEDOUT);
+                }
+            }
+        }
+        self.own_common(mutex, object, thread);
         Ok(())
     }
 
+    /// The calling thread has taken a common mutex, and sees what its former holders have written.
+    fn own_common(&'static self, mutex: CommonMutex, object: Object, thread: ThreadId) {
+        let before = mutex.own(thread, self.me);
+        if before != Some(self.me) && self.boot.consistency == Consistency::Rc {
+            self.acquire(Some(object));
+        }
+        count_lock();
+    }
+
+    /// Unlocks a common mutex.
+    #[inline(never)]
+    fn unlock_common(&'static self, object: Object, kind: impl Fn() -> Kind) -> Result<(), i32> {
+        let (thread, _) = self.thread_number();
+        let mutex = self.common_mutex(object).ok_or(libc::EINVAL)?;
+        if !mutex.is_held_by(thread) && (kind() != Kind::Normal || !mutex.is_held()) {
+            return Err(libc::EPERM);
+        }
+        if mutex.undeepen() {
+            return Ok(());
+        }
+        if self.boot.consistency == Consistency::Rc {
+            self.release_written(Some(object));
+        }
+        mutex.free();
+        Ok(())
+    }
+
+    /// False if the mutex is common.
     fn mutex_lock_slowly(
         &'static self,
         object: Object,
         thread: ThreadId,
         slot: WaitSlot,
         until: Option<Instant>,
-    ) -> Result<(), i32> {
+    ) -> Result<bool, i32> {
         let _noted = self.note_wait(slot, Awaited::Mutex, object.0, until);
         self.waiting.slots.arm(slot, event::LOCKED);
         let outcome = self.core().with_locks(|locks, env| locks.lock(object, thread, waiter_of(slot), env));
-        if outcome == Outcome::Done || self.wait(slot, event::LOCKED, until) != 0 {
-            return Ok(());
+        if outcome == Outcome::Done {
+            return Ok(true);
         }
-        if self.core().with_locks(|locks, _| locks.cancel(object, waiter_of(slot))) {
-            return Err(libc::ETIMEDOUT);
+        let mut events = self.wait(slot, event::LOCKED, until);
+        if events == 0 {
+            if self.core().with_locks(|locks, _| locks.cancel(object, waiter_of(slot))) {
+                return Err(libc::ETIMEDOUT);
+            }
+            events = self.wait(slot, event::LOCKED, None);
         }
-        self.wait(slot, event::LOCKED, None);
-        Ok(())
+        Ok(events & event::COMMON == 0)
     }
 
     /// `pthread_mutex_trylock`.
@@ -120,23 +202,37 @@ impl Node {
         let (thread, slot) = self.thread_number();
         let object = Object(mutex as u64);
         let entry = self.lock_entry(object);
-        if entry.fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Slow
-            && !self.privately(move || self.mutex_try_slowly(object, thread, slot))
-        {
-            return Err(libc::EBUSY);
+        if !entry.is_common() {
+            let fast = entry.fast_try_lock(thread, &kind).map_err(SyncError::code)?;
+            let had = match fast {
+                Fast::Done => Some(true),
+                Fast::Slow => self.privately(move || self.mutex_try_slowly(object, thread, slot)),
+            };
+            if let Some(has) = had {
+                return if has { Ok(count_lock()) } else { Err(libc::EBUSY) };
+            }
         }
-        count_lock();
-        Ok(())
+        let mutex = self.common_mutex(object).ok_or(libc::EINVAL)?;
+        if mutex.try_take() {
+            self.own_common(mutex, object, thread);
+            return Ok(());
+        }
+        let deeper = mutex.is_held_by(thread) && kind() == Kind::Recursive;
+        if deeper && mutex.deepen() { Ok(()) } else { Err(if deeper { libc::EAGAIN } else { libc::EBUSY }) }
     }
 
-    fn mutex_try_slowly(&'static self, object: Object, thread: ThreadId, slot: WaitSlot) -> bool {
+    /// Whether the thread has it; `None` if the mutex is common.
+    fn mutex_try_slowly(&'static self, object: Object, thread: ThreadId, slot: WaitSlot) -> Option<bool> {
         self.waiting.slots.arm(slot, event::LOCKED);
         let outcome =
             self.core().with_locks(|locks, env| locks.try_lock(object, thread, waiter_of(slot), env));
         match outcome {
-            TryOutcome::Acquired => true,
-            TryOutcome::Busy => false,
-            TryOutcome::Wait => self.wait(slot, event::LOCKED, None) & event::GRANTED != 0,
+            TryOutcome::Acquired => Some(true),
+            TryOutcome::Busy => Some(false),
+            TryOutcome::Wait => {
+                let events = self.wait(slot, event::LOCKED, None);
+                (events & event::COMMON == 0).then_some(events & event::GRANTED != 0)
+            }
         }
     }
 
@@ -147,7 +243,11 @@ impl Node {
     pub fn mutex_unlock(&'static self, mutex: usize, kind: impl Fn() -> Kind) -> Result<(), i32> {
         let (thread, _) = self.thread_number();
         let object = Object(mutex as u64);
-        match self.lock_entry(object).fast_unlock(thread, &kind).map_err(SyncError::code)? {
+        let entry = self.lock_entry(object);
+        if entry.is_common() {
+            return self.unlock_common(object, kind);
+        }
+        match entry.fast_unlock(thread, &kind).map_err(SyncError::code)? {
             Fast::Done => Ok(()),
             Fast::Slow => self
                 .privately(move || self.core().with_locks(|locks, env| locks.unlock(object, env)))

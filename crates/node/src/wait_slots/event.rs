@@ -24,7 +24,10 @@ pub(crate) const WOKEN: u32 = 256;
 /// The thread is to give up what it waits for, if it can: it is cancelled.
 pub(crate) const INTERRUPTED: u32 = 512;
 
+/// The mutex is common: the thread is to lock it there.
+pub(crate) const COMMON: u32 = 1024;
+
 /// Every final answer to a request.
 pub(crate) const ANSWERED: u32 = DONE | FAILED | CANCELLED;
 /// Every answer to an attempt to lock.
-pub(crate) const LOCKED: u32 = GRANTED | BUSY;
+pub(crate) const LOCKED: u32 = GRANTED | BUSY | COMMON;

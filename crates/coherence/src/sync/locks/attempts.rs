@@ -30,6 +30,11 @@ impl Locks {
                 }
                 Word::Free => {}
                 Word::Held | Word::HeldQueued => return TryOutcome::Busy,
+                Word::Common => {
+                    env.resume(waiter, LockGrant::Common);
+                    return TryOutcome::Wait;
+                }
+                Word::Absent if env.is_common(object) => entry.set(Word::Common),
                 word => break word,
             }
         };
