@@ -212,15 +212,17 @@ pub trait Env {
     }
     /// Appends the notices that other nodes have posted to this one since the last call, each with the node that wrote the page.
     fn posted_notices(&mut self, _notices: &mut Vec<(Page, NodeId)>) {}
-    /// True if the page may become common.
+    /// True if the page, which is here, may become common.
     fn can_be_common(&self, _page: Page) -> bool {
         false
     }
-    /// Moves pages, of which no other node has anything, to memory that all nodes have in common, where the hardware keeps them
-    /// coherent. From now on threads of this node use them there.
+    /// Moves pages to memory that all nodes have in common, where the hardware keeps them coherent. From now on threads of this node use
+    /// them there, and [`Env::patch`] works on them there.
     fn make_common(&mut self, _first: Page, _count: u32) {}
     /// From now on threads of this node use pages there that another node has moved. They can access nothing of them now.
     fn map_common(&mut self, _first: Page, _count: u32) {}
+    /// [`Env::map_common`] of a page to which a diff that is not empty is applied before.
+    fn map_common_with(&mut self, _page: Page, _diff: &[u8]) {}
     /// The time since some moment.
     fn now(&self) -> Duration;
     /// A thread of this node runs, or waits for nothing but a page.

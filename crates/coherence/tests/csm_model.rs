@@ -21,10 +21,10 @@ fn common(layout: Layout) -> Csm {
     Csm::new(layout, CsmOptions { common_after: NonZeroU8::new(1), ..CsmOptions::default() })
 }
 
-/// The same at the second, with messages only.
+/// The same at the second, with pages that stay writable for long.
 fn common_later(layout: Layout) -> Csm {
     let common_after = NonZeroU8::new(2);
-    Csm::new(layout, CsmOptions { common_after, one_sided: false, migrate: false, ..CsmOptions::default() })
+    Csm::new(layout, CsmOptions { common_after, keep: 2, ..CsmOptions::default() })
 }
 
 const MACHINES: [fn(Layout) -> Csm; 4] = [machine, fixed_homes, common, common_later];

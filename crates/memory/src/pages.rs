@@ -184,6 +184,9 @@ impl Pages {
     /// # Errors
     /// If the diff is malformed.
     pub fn patch(&mut self, page: u32, bytes: &[u8]) -> Result<(), diff::Malformed> {
+        if self.protection.is_common(page) {
+            return self.patch_common(page, bytes);
+        }
         self.protection.populated(page, 1);
         diff::apply(bytes, self.frames(page, 1))
     }
@@ -248,7 +251,7 @@ impl Pages {
         self.protection.is_included(page) && self.common.as_ref().is_some_and(|common| common.has_room(page))
     }
 
-    /// Makes pages common: the program uses them in the common file from now on, with their present contents. No other node has them.
+    /// Makes pages common: the program uses them in the common file from now on, with their present contents.
     ///
     /// # Errors
     /// If the kernel refuses: the node cannot go on.
@@ -260,6 +263,17 @@ impl Pages {
         let contents = self.contents(first, count);
         self.common.as_ref().expect("there is a common file").frames(first, count).copy_from(contents);
         self.map_common(first, count)
+    }
+
+    /// [`Pages::patch`] of a common page, which the program need not use there yet.
+    ///
+    /// # Errors
+    /// If the diff is malformed.
+    ///
+    /// # Panics
+    /// If no pages [may become common](Pages::share).
+    pub fn patch_common(&mut self, page: u32, bytes: &[u8]) -> Result<(), diff::Malformed> {
+        diff::apply(bytes, self.common.as_ref().expect("there is a common file").frames(page, 1))
     }
 
     /// The program uses pages in the common file from now on, which it cannot access now. They have contents there.

@@ -364,6 +364,11 @@ impl Env for NodeEnv {
         must_move(self.pages.map_common(first.0, count));
     }
 
+    fn map_common_with(&mut self, page: Page, diff: &[u8]) {
+        must_be_diff(page, self.pages.patch_common(page.0, diff));
+        must_move(self.pages.map_common(page.0, 1));
+    }
+
     fn now(&self) -> Duration {
         self.began.elapsed()
     }

@@ -6,7 +6,7 @@ use gondwana_coherence::{
     Waiter, Writers,
 };
 use gondwana_topology::{NodeId, NodeSet};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Frames, twins and protections of one node.
@@ -19,7 +19,8 @@ pub struct Memory {
     twins: Vec<Option<Vec<u8>>>,
     /// What the program may do with each page.
     pub access: Vec<Access>,
-    /// The pages that the program uses in common memory. Their frames here are the same as on all other nodes.
+    /// The common memory, the same on all nodes, and the pages that the program of this one uses there.
+    shared: BTreeMap<Page, Vec<u8>>,
     common: BTreeSet<Page>,
     words: Vec<Option<Word>>,
     /// Pages that others have copied beside this node's writers, at most [`ROOM`].
@@ -49,6 +50,7 @@ impl Memory {
             frames: vec![0; pages * size],
             twins: vec![None; pages],
             access: vec![Access::None; pages],
+            shared: BTreeMap::new(),
             common: BTreeSet::new(),
             words: vec![None; pages],
             logged: BTreeSet::new(),
@@ -69,7 +71,12 @@ impl Memory {
 
     /// The byte at an address, as a thread reads it.
     pub fn read(&self, address: usize) -> u8 {
-        self.frames[address]
+        let page = self.page_of(address);
+        if self.common.contains(&page) {
+            self.shared[&page][address % self.size]
+        } else {
+            self.frames[address]
+        }
     }
 
     /// A thread writes a byte of a page that is not common.
@@ -84,13 +91,14 @@ impl Memory {
         address: usize,
         value: u8,
     ) {
-        let memories: Vec<_> = memories.collect();
+        let mut memories: Vec<_> = memories.collect();
         let page = memories[node].page_of(address);
-        let is_common = memories[node].common.contains(&page);
-        for (number, memory) in memories.into_iter().enumerate() {
-            if number == node || is_common {
-                memory.write(address, value);
-            }
+        if !memories[node].common.contains(&page) {
+            return memories[node].write(address, value);
+        }
+        for memory in memories {
+            let offset = address % memory.size;
+            memory.shared.get_mut(&page).expect("it is common")[offset] = value;
         }
     }
 
@@ -209,6 +217,21 @@ impl<'a> SimEnv<'a> {
         self.peers.iter_mut().find(|(number, _)| *number == node).map(|(_, memory)| &mut **memory)
     }
 
+    /// The memories of all nodes.
+    fn all(&mut self) -> impl Iterator<Item = &mut Memory> {
+        self.peers.iter_mut().map(|(_, memory)| &mut **memory).chain(std::iter::once(&mut *self.memory))
+    }
+
+    fn patch_common(&mut self, page: Page, diff: &[u8]) {
+        assert!(!diff.is_empty(), "page {} has not changed", page.0);
+        for memory in self.all() {
+            let frame = memory.shared.get_mut(&page).expect("it is common");
+            for change in diff.chunks_exact(3) {
+                frame[usize::from(u16::from_le_bytes([change[0], change[1]]))] = change[2];
+            }
+        }
+    }
+
     fn note_copy(&mut self, page: Page) {
         if self.memory.access[page.0 as usize] == Access::Write {
             self.copied_writable.push(page);
@@ -292,6 +315,9 @@ impl Env for SimEnv<'_> {
     }
 
     fn patch(&mut self, page: Page, diff: &[u8]) {
+        if self.memory.common.contains(&page) {
+            return self.patch_common(page, diff);
+        }
         for change in diff.chunks_exact(3) {
             self.memory.frame(page)[usize::from(u16::from_le_bytes([change[0], change[1]]))] = change[2];
         }
@@ -446,20 +472,26 @@ impl Env for SimEnv<'_> {
         for page in (first.0..first.0 + count).map(Page) {
             assert!(!self.memory.has_twin(page), "unflushed writes of page {}", page.0);
             let contents = self.memory.frame(page).to_vec();
-            for (node, memory) in &mut self.peers {
-                assert_eq!(memory.access[page.0 as usize], Access::None, "node {node} has the page");
-                memory.frame(page).copy_from_slice(&contents);
+            for memory in self.all() {
+                assert_eq!(memory.shared.insert(page, contents.clone()), None, "page {} was common", page.0);
             }
             self.memory.access[page.0 as usize] = Access::None;
         }
         self.map_common(first, count);
     }
 
+    fn map_common_with(&mut self, page: Page, diff: &[u8]) {
+        assert!(!self.memory.has_twin(page), "unflushed writes of page {}", page.0);
+        self.patch_common(page, diff);
+        self.map_common(page, 1);
+    }
+
     fn map_common(&mut self, first: Page, count: u32) {
         for page in (first.0..first.0 + count).map(Page) {
             let access = &mut self.memory.access[page.0 as usize];
             assert_eq!(std::mem::replace(access, Access::Write), Access::None, "a page in use");
-            assert!(self.memory.common.insert(page), "page {} was common", page.0);
+            assert!(self.memory.shared.contains_key(&page), "page {} is not common", page.0);
+            assert!(self.memory.common.insert(page), "page {} was common here", page.0);
         }
     }
 

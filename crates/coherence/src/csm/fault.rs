@@ -292,7 +292,7 @@ impl Csm {
         } else {
             env.observe(Event::Arrived { bytes: bulk.len() as u64 }, first, served, from);
         }
-        let moves = grant != Grant::Copy;
+        let moves = !matches!(grant, Grant::Copy | Grant::Common);
         for page in span(first, asked) {
             let entry = *self.pages.entry(page);
             let races = grant == Grant::Raced && page.0 - first.0 < served;

@@ -264,7 +264,6 @@ impl Csm {
             self.send_held(env);
         }
         if ended {
-            self.give_up_retired(env);
             self.request_deferred(env);
         }
     }

@@ -97,7 +97,6 @@ impl Csm {
         write
             && (self.options.migrate || entry.has(PINNED))
             && matches!(entry.state, State::HomeExclusive | State::HomeShared)
-            && !known.retires
             && known.sharers.is_subset_of(requester)
             && known.unconfirmed(&self.completed).is_subset_of(requester)
             && entry.may_move_to(requester, &known.history)
@@ -144,7 +143,6 @@ impl Csm {
             let known = *self.pages.entry(page);
             if !known.state.is_home()
                 || matches!(known.state, State::Untouched | State::HomeCommon)
-                || self.retires(page)
                 || known.has(TWIN) != twins
                 || self.may_grant(&known, write, requester)
             {
@@ -225,7 +223,8 @@ impl Csm {
         let mut others = known.sharers;
         let keeps = others.remove(origin);
         let unconfirmed = known.unconfirmed(&self.completed);
-        let can_update = !diff.is_empty() && known.updates < self.options.updates;
+        let can_update =
+            !diff.is_empty() && known.updates < self.options.updates && !self.is_contested(page);
         let updated = if can_update { others.intersection(&known.rereads) } else { NodeSet::EMPTY };
         let updated = updated.difference(&unconfirmed);
         let notified = others.difference(&updated).union(&unconfirmed);
@@ -250,7 +249,7 @@ impl Csm {
             // Who has a notice for certain need not be told again.
             (known.notified, known.origin, known.flush) = (awaited, origin, flush);
         }
-        self.count_told_of(page);
+        self.count_told_of(page, &awaited, env);
         Told { any: true, awaited }
     }
 
@@ -303,7 +302,7 @@ impl Csm {
             }
             self.withdraw(page, env);
             let known = *self.pages.entry(page);
-            if matches!(known.state, State::Untouched | State::HomeCommon) {
+            if known.state == State::Untouched {
                 return Err(Violation::Unexpected { message: NAME, page });
             }
             if !known.state.is_home() {
@@ -320,6 +319,13 @@ impl Csm {
                 continue;
             }
             applied += 1;
+            if known.state == State::HomeCommon {
+                if !diff.is_empty() {
+                    env.patch(page, diff);
+                    patched += 1;
+                }
+                continue;
+            }
             if diff.is_empty() {
                 self.settle_copied(page, env);
                 if let Some(history) = self.after_silent_writes(page, origin, entry.valid) {
@@ -395,8 +401,7 @@ impl Csm {
         let migrate = self.options.migrate;
         let (entry, directory) = self.pages.split(page);
         let known = directory.record(&mut entry.directory);
-        let only_copy =
-            known.sharers == NodeSet::only(origin) && entry.state == State::HomeShared && !known.retires;
+        let only_copy = known.sharers == NodeSet::only(origin) && entry.state == State::HomeShared;
         let migrate = migrate || entry.has(PINNED);
         if only_copy && valid && migrate && entry.may_move_to(origin, &known.history) {
             return Some(self.leave_home(page, origin));

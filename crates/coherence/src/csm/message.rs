@@ -73,19 +73,7 @@ pub enum CsmMessage {
         /// The number of the flush.
         flush: u64,
     },
-    /// Home to all others: give up these pages, and what has been written to them.
-    Retire {
-        /// Names the answer.
-        round: u32,
-        /// The pages, ascending.
-        pages: Vec<Page>,
-    },
-    /// Answers `Retire`.
-    RetireAck {
-        /// The number of the round.
-        round: u32,
-    },
-    /// Home to all others: these pages, which they have given up, are common.
+    /// Home to all others: these pages are common.
     Common {
         /// The pages, ascending.
         pages: Vec<Page>,
@@ -192,7 +180,7 @@ impl Encoded for CsmMessage {
             Self::Notices { .. } => 4,
             Self::NoticeAck { .. } => 5,
             Self::Place { .. } | Self::Placed { .. } => 6,
-            Self::Retire { .. } | Self::RetireAck { .. } | Self::Common { .. } => 7,
+            Self::Common { .. } => 7,
         })
     }
 }

@@ -70,7 +70,6 @@ use crate::{
     Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint, Violation,
     Waiter,
 };
-use common::Commons;
 use flush::Flushes;
 use gondwana_topology::{NodeId, NodeSet};
 use outbox::{DiffBatches, FlushId, Notices, SentNotices};
@@ -202,7 +201,8 @@ pub struct Csm {
     fresh: Vec<(Page, u32)>,
     /// What was asked for last had been touched by nobody.
     found_untouched: bool,
-    commons: Commons,
+    /// Pages of this home that become common at the end of a call; may list one twice. Empty between calls.
+    contested: Vec<Page>,
     flushes: Flushes,
     /// The last flush of each node that is known to be complete.
     completed: Vec<u64>,
@@ -241,7 +241,7 @@ impl Csm {
             shared: Vec::new(),
             fresh: Vec::new(),
             found_untouched: false,
-            commons: Commons::default(),
+            contested: Vec::new(),
             flushes: Flushes::default(),
             completed,
             counters: Counters::default(),
@@ -271,7 +271,7 @@ impl Csm {
     /// True if no fetch and no flush of this node is in progress.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.waiting.is_empty() && self.flushes.is_empty() && self.commons.is_quiet()
+        self.waiting.is_empty() && self.flushes.is_empty()
     }
 
     fn send(&mut self, to: NodeId, message: &CsmMessage, bulk: &[u8], env: &mut dyn Env) {
@@ -322,7 +322,7 @@ impl Csm {
     fn behaviour(&self) -> impl Hash + PartialEq + '_ {
         let lists = (&self.dirty, &self.kept, &self.pending, &self.waiting, &self.deferred, &self.fresh);
         let pages = (&self.pages, self.found_untouched);
-        (&self.options, pages, lists, &self.commons, &self.flushes, &self.completed)
+        (&self.options, pages, lists, &self.flushes, &self.completed)
     }
 }
 
@@ -446,9 +446,7 @@ impl Protocol for Csm {
                 self.take_notices(from, flush, origin, (&pages, &updates), bulk, env)
             }
             CsmMessage::NoticeAck { flush } => self.take_notice_ack(flush, env),
-            CsmMessage::Retire { round, pages } => self.take_retire(from, round, pages, env),
             CsmMessage::Common { pages } => self.take_commons(from, pages, env),
-            CsmMessage::RetireAck { round } => self.take_retire_ack(from, round, env),
             CsmMessage::Place { first, count, home, used } => self.take_place(first, count, home, used, env),
             CsmMessage::Placed { first, count } => self.take_placed(from, first, count, bulk, env),
         };

@@ -151,9 +151,9 @@ impl Csm {
         self.known(&entry).sharers.iter().all(|sharer| env.is_current(sharer, page))
     }
 
-    /// Ends a call: has contested pages become common, and opens the pages that were closed, or came here, during this call.
+    /// Ends a call: moves contested pages, and opens the pages that were closed, or came here, during this call.
     pub(super) fn expose_withdrawn(&mut self, env: &mut dyn Env) {
-        self.retire_contested(env);
+        self.move_contested(env);
         if self.withdrawn.is_empty() {
             return;
         }
@@ -163,8 +163,7 @@ impl Csm {
             withdrawn.dedup();
             for &page in &withdrawn {
                 let entry = *self.pages.entry(page);
-                let known = self.known(&entry);
-                if !known.rereads.is_empty() || known.retires {
+                if !self.known(&entry).rereads.is_empty() {
                     continue;
                 }
                 let writers = match entry.state {

@@ -150,8 +150,6 @@ pub(super) struct DirectoryEntry {
     pub updates: u8,
     /// How often others have been told that the page has changed, if it may become common.
     pub told: u8,
-    /// The other nodes are giving the page up, because it becomes common.
-    pub retires: bool,
 }
 
 impl DirectoryEntry {
