@@ -15,6 +15,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 struct Way {
     nodes: u16,
+    /// A fabric, or `copies`: shm without common pages, so that all that nodes share is copied.
     fabric: &'static str,
     /// A consistency, or the name of a protocol that is not the first for its consistency.
     consistency: &'static str,
@@ -39,7 +40,11 @@ fn run_under(way: Way, folder: &Path, variables: &Variables, program: &[&str], l
     let nodes = way.nodes.to_string();
     let option =
         if ["erc", "csm-invalidate"].contains(&way.consistency) { "--protocol" } else { "--consistency" };
-    let options = ["-n", &nodes, "--fabric", way.fabric, option, way.consistency, "--"];
+    let fabric: &[&str] = match way.fabric {
+        "copies" => &["--fabric", "shm", "--common-after", "0"],
+        fabric => &["--fabric", fabric],
+    };
+    let options = [&["-n", &nodes], fabric, &[option, way.consistency, "--"]].concat();
     let mut command = whole().run(folder, &[&options, program].concat());
     run(command.envs(variables.iter().cloned()), limit)
 }
@@ -128,7 +133,12 @@ macro_rules! apps {
 }
 
 apps! {
-    small_workload: ways(&[1, 2, 3, 4, 8], &["shm", "tcp"], &["rc", "sc"]);
+    small_workload: [
+        ways(&[1, 2, 4, 8], &["shm"], &["rc", "sc"]),
+        ways(&[2, 3], &["copies"], &["rc", "sc"]),
+        ways(&[2, 4], &["tcp"], &["rc", "sc"]),
+    ]
+    .concat();
     paper_sized_workload: ways(&[2, 4], &["shm"], &["rc"]);
     barnes: "barnes", cholesky: "cholesky", em3d: "em3d", fft: "fft", fft3d: "fft3d", fmm: "fmm", gauss: "gauss",
     jacobi: "jacobi", lu: "lu", matmul: "matmul", ocean: "ocean", omp_adi: "omp-adi", omp_fft3d: "omp-fft3d",
@@ -139,7 +149,11 @@ apps! {
 
 // Programs with atomic instructions of their own are right without an option.
 apps! {
-    small_workload_with_atomics: ways(&[2, 3, 4], &["shm", "tcp"], &["auto", "sc"]);
+    small_workload_with_atomics: [
+        ways(&[2, 4], &["shm"], &["auto", "sc"]),
+        ways(&[3], &["copies", "tcp"], &["auto", "sc"]),
+    ]
+    .concat();
     large_workload_with_atomics: ways(&[2], &["shm"], &["auto"]);
     betweenness: "betweenness", components: "components", delta_stepping: "delta-stepping", deque: "deque",
     hashtable: "hashtable", omp_cg: "omp-cg", omp_multigrid: "omp-multigrid", omp_wavefront: "omp-wavefront"
@@ -222,7 +236,7 @@ macro_rules! lines {
             $(#[test]
             #[ignore = "takes minutes: make nightly"]
             fn $name() {
-                let ways = ways(&[1, 2, 3, 4, 8], &["shm", "tcp"], &["rc", "sc"]);
+                let ways = ways(&[1, 2, 3, 4, 8], &["shm", "copies", "tcp"], &["rc", "sc"]);
                 lines_equal_native($folder, &[], &ways, LIMIT);
             })*
         }
@@ -230,6 +244,11 @@ macro_rules! lines {
 }
 
 lines! { conform: "conform/", cxx: "cxx/", litmus: "litmus/", openmp: "openmp/" }
+
+#[test]
+fn litmus_programs_without_common_pages() {
+    lines_equal_native("litmus/", &[], &ways(&[3], &["copies"], &["rc", "sc"]), LIMIT);
+}
 
 #[test]
 fn litmus_programs_under_other_protocols() {
@@ -269,7 +288,7 @@ fn a_hundred_thousand_rounds_of_the_classic_shapes() {
         status: Some(std::process::ExitStatus::from_raw(0)),
     };
     let mut wrong = Wrong::default();
-    for way in [ways(&[2, 4], &["shm"], &["auto"]), ways(&[3], &["tcp"], &["sc"])].concat() {
+    for way in [ways(&[2, 4], &["shm"], &["auto"]), ways(&[3], &["copies", "tcp"], &["sc"])].concat() {
         wrong.compare(way, &whole().programs, &[], &program, &native, Duration::from_secs(7200));
     }
     wrong.none();
@@ -278,7 +297,7 @@ fn a_hundred_thousand_rounds_of_the_classic_shapes() {
 #[test]
 #[ignore = "takes minutes: make nightly"]
 fn thousands_of_litmus_rounds() {
-    let ways = ways(&[2, 3, 4], &["shm", "tcp"], &["rc", "sc"]);
+    let ways = ways(&[2, 3, 4], &["shm", "copies", "tcp"], &["rc", "sc"]);
     lines_equal_native("litmus/", &["-i", "5000"], &ways, Duration::from_secs(600));
 }
 

@@ -12,7 +12,7 @@ fn statistics(folder: &Path, nodes: &str, program: &[&str]) -> (String, Value) {
     let place = Folder::new();
     let file = place.join("stats.json");
     let option = format!("--stats={}", file.display());
-    let ran = run(&mut whole().run(folder, &[&["-n", nodes, &option, "--"], program].concat()), LIMIT);
+    let ran = run(&mut whole().run(folder, &[&["-n", nodes, &option], program].concat()), LIMIT);
     assert!(ran.status.unwrap().success(), "{}", ran.errors);
     (ran.errors, serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap())
 }
@@ -39,6 +39,27 @@ fn assert_every_name_is_snake_case(value: &Value) {
         assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{name}");
         assert_every_name_is_snake_case(member);
     }
+}
+
+/// Nodes of one computer use pages and mutexes in one place that they take from each other; unless they are told not to, or are
+/// observed.
+#[test]
+fn contested_pages_and_mutexes_become_common() {
+    let common = |options: &[&str]| {
+        let program = ["./conform/common_pages", "-p", "3"];
+        let (_, report) = statistics(&whole().programs, "3", &[options, &["--"], &program].concat());
+        let count = |group: &str, name: &str| report["total"][group][name].as_u64().unwrap();
+        (count("pages", "became_common"), count("locks", "common"))
+    };
+    for consistency in ["rc", "sc"] {
+        let (pages, mutexes) = common(&["--consistency", consistency]);
+        assert!(pages >= 3 * 24 && mutexes >= 24, "{consistency}: {pages} pages, {mutexes} mutexes");
+    }
+    assert_eq!(common(&["--common-after", "0"]), (0, 0));
+    assert_eq!(common(&["--fabric", "tcp"]), (0, 0));
+    assert_eq!(common(&["--protocol", "csm-invalidate"]), (0, 0));
+    let place = Folder::new();
+    assert_eq!(common(&[&format!("--monitor={}", place.join("run.gwr").display())]), (0, 0));
 }
 
 #[test]

@@ -223,8 +223,7 @@ impl Csm {
         let mut others = known.sharers;
         let keeps = others.remove(origin);
         let unconfirmed = known.unconfirmed(&self.completed);
-        let can_update =
-            !diff.is_empty() && known.updates < self.options.updates && !self.is_contested(page);
+        let can_update = !diff.is_empty() && known.updates < self.options.updates && !self.is_contested(page);
         let updated = if can_update { others.intersection(&known.rereads) } else { NodeSet::EMPTY };
         let updated = updated.difference(&unconfirmed);
         let notified = others.difference(&updated).union(&unconfirmed);

@@ -22,6 +22,9 @@ const FREE: u64 = 0;
 const HELD: u64 = 1;
 const AWAITED: u64 = 2;
 
+/// The part of the last word that counts how often the holder has locked the mutex.
+const DEPTH: u64 = (1 << 32) - 1;
+
 /// How often a thread looks whether the mutex is free before it sleeps: for about as long as it takes to wake one.
 const LOOKS: u32 = 100;
 
@@ -40,9 +43,9 @@ impl CommonMutexes {
 
     /// A mutex, which gets a place if it has none; `None` if there is none left.
     pub(crate) fn place(&self, object: Object) -> Option<CommonMutex> {
-        self.places(object).find_map(|mutex| {
+        self.places(object).find(|mutex| {
             let found = mutex.0[0].compare_exchange(0, object.0, Ordering::AcqRel, Ordering::Acquire);
-            found.map_or_else(|found| found == object.0, |_| true).then_some(mutex)
+            found.map_or_else(|found| found == object.0, |_| true)
         })
     }
 
@@ -125,7 +128,7 @@ impl CommonMutex {
     /// The holder locks it once more; false if it has too often.
     pub(crate) fn deepen(self) -> bool {
         let held = self.held().load(Ordering::Relaxed);
-        let possible = held as u32 != u32::MAX;
+        let possible = held & DEPTH != DEPTH;
         if possible {
             self.held().store(held + 1, Ordering::Relaxed);
         }
@@ -135,7 +138,7 @@ impl CommonMutex {
     /// The holder unlocks it; true if it has locked it more often.
     pub(crate) fn undeepen(self) -> bool {
         let held = self.held().load(Ordering::Relaxed);
-        let deep = held as u32 > 1;
+        let deep = held & DEPTH > 1;
         if deep {
             self.held().store(held - 1, Ordering::Relaxed);
         }

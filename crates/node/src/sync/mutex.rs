@@ -208,8 +208,13 @@ impl Node {
                 Fast::Done => Some(true),
                 Fast::Slow => self.privately(move || self.mutex_try_slowly(object, thread, slot)),
             };
-            if let Some(has) = had {
-                return if has { Ok(count_lock()) } else { Err(libc::EBUSY) };
+            match had {
+                Some(true) => {
+                    count_lock();
+                    return Ok(());
+                }
+                Some(false) => return Err(libc::EBUSY),
+                None => {}
             }
         }
         let mutex = self.common_mutex(object).ok_or(libc::EINVAL)?;
