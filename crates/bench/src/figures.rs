@@ -27,6 +27,8 @@ pub(crate) enum Runner {
         app: bool,
         /// On how many nodes, and how they talk; `None`: natively.
         on: Option<(u16, Fabric)>,
+        /// Nothing becomes common to the nodes: what is measured is how it is copied.
+        copies: bool,
     },
     /// Raw round trips with answers of so many bytes: over the rings, or over a socket with encryption.
     RoundTrip(Fabric, usize),
@@ -37,11 +39,14 @@ pub(crate) enum Runner {
 impl fmt::Display for Runner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Program { name, arguments, on, .. } => {
+            Self::Program { name, arguments, on, copies, .. } => {
                 write!(f, "{name}")?;
                 arguments.iter().try_for_each(|argument| write!(f, " {argument}"))?;
                 match on {
-                    Some((nodes, fabric)) => write!(f, " on {nodes} nodes over {}", fabric.name()),
+                    Some((nodes, fabric)) => {
+                        write!(f, " on {nodes} nodes over {}", fabric.name())?;
+                        if *copies { write!(f, ", nothing common") } else { Ok(()) }
+                    }
                     None => write!(f, ", natively"),
                 }
             }
@@ -81,9 +86,12 @@ impl Runner {
                 samples.add_time(WALL, raw::stream(*bytes)?);
                 Ok(())
             }
-            Self::Program { name, arguments, app, on } => {
-                let on =
-                    on.map(|(nodes, fabric)| OnNodes { fabric: Some(fabric.name()), ..OnNodes::new(nodes) });
+            Self::Program { name, arguments, app, on, copies } => {
+                let on = on.map(|(nodes, fabric)| OnNodes {
+                    fabric: Some(fabric.name()),
+                    copies: *copies,
+                    ..OnNodes::new(nodes)
+                });
                 let mut command = programs.command(name, arguments, *app, on)?;
                 let finished = child::run(&mut command, programs.folder(), child::STUCK)?;
                 samples.add_time(WALL, finished.wall);
@@ -150,11 +158,12 @@ impl Figure {
 }
 
 fn native(runner: &'static str, name: &'static str) -> FigureSeries {
-    FigureSeries { runner: Runner::Program { name: runner, arguments: &[], app: false, on: None }, name }
+    let runner = Runner::Program { name: runner, arguments: &[], app: false, on: None, copies: false };
+    FigureSeries { runner, name }
 }
 
 fn app(name: &'static str, arguments: &'static [&'static str], on: Option<(u16, Fabric)>) -> FigureSeries {
-    FigureSeries { runner: Runner::Program { name, arguments, app: true, on }, name: WORK }
+    FigureSeries { runner: Runner::Program { name, arguments, app: true, on, copies: false }, name: WORK }
 }
 
 fn whole(app: FigureSeries) -> FigureSeries {
@@ -186,18 +195,22 @@ pub(crate) fn all(fabric: Fabric) -> Vec<Figure> {
 struct OnFabric(Fabric);
 
 impl OnFabric {
-    fn two(self, runner: &'static str, name: &'static str) -> FigureSeries {
-        self.two_with(runner, &[], name)
+    fn two(self, name: &'static str, series: &'static str) -> FigureSeries {
+        let on = Some((2, self.0));
+        let runner = Runner::Program { name, arguments: &[], app: false, on, copies: false };
+        FigureSeries { runner, name: series }
     }
 
-    fn two_with(
+    /// Of what nodes copy or send, and would have in common otherwise.
+    fn two_copying(
         self,
-        runner: &'static str,
-        arguments: &'static [&'static str],
         name: &'static str,
+        arguments: &'static [&'static str],
+        series: &'static str,
     ) -> FigureSeries {
         let on = Some((2, self.0));
-        FigureSeries { runner: Runner::Program { name: runner, arguments, app: false, on }, name }
+        let runner = Runner::Program { name, arguments, app: false, on, copies: true };
+        FigureSeries { runner, name: series }
     }
 
     fn round_trip(self, bytes: usize) -> FigureSeries {
@@ -219,7 +232,7 @@ impl OnFabric {
             Figure {
                 name: "read-miss",
                 what: "read of a page homed on the other node",
-                measured: self.two("pages", "read-miss"),
+                measured: self.two_copying("pages", &[], "read-miss"),
                 bound: miss(),
                 bound_what: miss_what,
                 target: Target::Times(1.5),
@@ -227,7 +240,7 @@ impl OnFabric {
             Figure {
                 name: "write-miss",
                 what: "first write to a page that is present and shared",
-                measured: self.two("pages", "write-miss"),
+                measured: self.two_copying("pages", &[], "write-miss"),
                 bound: vec![native("faults", "local-twin")],
                 bound_what: "a fault resolved locally by copying the page",
                 target: Target::Times(1.3),
@@ -235,7 +248,7 @@ impl OnFabric {
             Figure {
                 name: "busy-read-miss",
                 what: "the same read while the home's processor computes",
-                measured: self.two("pages", "busy-read-miss"),
+                measured: self.two_copying("pages", &[], "busy-read-miss"),
                 bound: miss(),
                 bound_what: miss_what,
                 target: Target::AtMost(1_000_000),
@@ -243,7 +256,7 @@ impl OnFabric {
             Figure {
                 name: "sequential-read",
                 what: "256 MiB homed on the other node, read in order",
-                measured: self.two("stream", "sequential-read"),
+                measured: self.two_copying("stream", &[], "sequential-read"),
                 bound: vec![self.either(
                     native("copy", "process-copy"),
                     FigureSeries { runner: Runner::Stream(256 << 20), name: WALL },
@@ -278,6 +291,14 @@ impl OnFabric {
                 name: "lock-hand-over",
                 what: "lock of a mutex that the other node had last, nothing dirty",
                 measured: self.two("locks", "lock-hand-over"),
+                bound: vec![self.round_trip(0)],
+                bound_what: "a raw round trip",
+                target: trips,
+            },
+            Figure {
+                name: "token-hand-over",
+                what: "the same by its token, as between computers",
+                measured: self.two_copying("locks", &[], "lock-hand-over"),
                 bound: vec![self.round_trip(0)],
                 bound_what: "a raw round trip",
                 target: trips,
@@ -353,7 +374,7 @@ impl OnFabric {
         let release = |name, what, pattern, target| Figure {
             name,
             what,
-            measured: self.two_with("release", pattern, "release"),
+            measured: self.two_copying("release", pattern, "release"),
             bound: vec![self.round_trip(0)],
             bound_what: "a raw round trip, which 1,000 pages may share",
             target: Target::AtMost(target),

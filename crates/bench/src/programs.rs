@@ -38,12 +38,14 @@ pub(crate) struct OnNodes<'a> {
     pub fabric: Option<&'a str>,
     /// Where the counters go as JSON, if they are wanted.
     pub stats: Option<&'a Path>,
+    /// Nothing becomes common to the nodes: all that they share is copied.
+    pub copies: bool,
 }
 
 impl OnNodes<'_> {
     /// So many nodes, and nothing else asked for.
     pub(crate) fn new(nodes: u16) -> Self {
-        Self { nodes, monitor: None, fabric: None, stats: None }
+        Self { nodes, monitor: None, fabric: None, stats: None, copies: false }
     }
 }
 
@@ -139,7 +141,7 @@ impl Programs {
     ) -> Result<Command, String> {
         let mut command = match on {
             None => Command::new(self.path(name)),
-            Some(OnNodes { nodes, monitor, fabric, stats }) => {
+            Some(OnNodes { nodes, monitor, fabric, stats, copies }) => {
                 let gondwana = std::env::current_exe().map_err(|error| error.to_string())?;
                 let mut command = Command::new(gondwana);
                 command.args(["run", "-n", &nodes.to_string()]);
@@ -152,6 +154,9 @@ impl Programs {
                 }
                 if let Some(fabric) = fabric {
                     command.args(["--fabric", fabric]);
+                }
+                if copies {
+                    command.args(["--common-after", "0"]);
                 }
                 command.arg("--").arg(self.path(name));
                 command

@@ -89,7 +89,8 @@ fn run(
         case.program,
         case.arguments,
         is_workload,
-        Some(OnNodes { monitor, ..OnNodes::new(nodes) }),
+        // A monitored run copies everything, so the other one does, too: what is measured is the monitor.
+        Some(OnNodes { monitor, copies: true, ..OnNodes::new(nodes) }),
     )?;
     if is_workload {
         command.args(["-p", &nodes.to_string()]);
