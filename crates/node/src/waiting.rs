@@ -12,6 +12,8 @@ pub(crate) struct Waiting {
     pages: AdaptiveSpin,
     /// Of threads that wait for what other threads do.
     threads: AdaptiveSpin,
+    /// Of threads that wait for common mutexes.
+    pub(crate) mutexes: AdaptiveSpin,
     /// Of the service thread.
     pub(crate) service: AdaptiveSpin,
 }
@@ -20,7 +22,7 @@ impl Waiting {
     /// Nothing is learned yet. Where `nodes` of one computer outnumber its `processors`, no thread polls.
     pub(crate) fn new(slots: Arc<WaitSlots>, processors: usize, nodes: usize) -> Self {
         let spin = || AdaptiveSpin::new(processors, nodes);
-        Self { slots, pages: spin(), threads: spin(), service: spin() }
+        Self { slots, pages: spin(), threads: spin(), mutexes: spin(), service: spin() }
     }
 
     /// True if threads of this node ever poll.

@@ -88,7 +88,7 @@ impl CommonMutex {
     pub(crate) fn take_soon(self) -> bool {
         (0..LOOKS).any(|_| {
             std::hint::spin_loop();
-            self.state().load(Ordering::Relaxed) == FREE && self.try_take()
+            self.is_free() && self.try_take()
         })
     }
 
@@ -115,14 +115,14 @@ impl CommonMutex {
         self.owner().load(Ordering::Relaxed) == thread.0
     }
 
-    pub(crate) fn is_held(self) -> bool {
-        self.state().load(Ordering::Relaxed) != FREE
+    pub(crate) fn is_free(self) -> bool {
+        self.state().load(Ordering::Relaxed) == FREE
     }
 
     /// The thread of a node that holds it, as it was at some time during the call.
     pub(crate) fn holder_on(self, node: NodeId) -> Option<Thread> {
         let (held, owner) = (self.held().load(Ordering::Relaxed), self.owner().load(Ordering::Relaxed));
-        (owner != 0 && held >> 32 == u64::from(node.0) + 1 && self.is_held()).then_some(Thread(owner))
+        (owner != 0 && held >> 32 == u64::from(node.0) + 1 && !self.is_free()).then_some(Thread(owner))
     }
 
     /// The holder locks it once more; false if it has too often.
@@ -201,7 +201,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!((count.load(Ordering::Relaxed), mutex.is_held()), (20_000, false));
+        assert_eq!((count.load(Ordering::Relaxed), mutex.is_free()), (20_000, true));
     }
 
     #[test]

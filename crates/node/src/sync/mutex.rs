@@ -8,6 +8,7 @@ use crate::{Node, Thread};
 use gondwana_coherence::Outcome;
 use gondwana_coherence::sync::{Entry, Fast, Kind, Object, SyncError, Thread as ThreadId, TryOutcome};
 use gondwana_control::{Awaited, Consistency};
+use std::cell::Cell;
 use std::time::Instant;
 
 impl Node {
@@ -28,7 +29,7 @@ impl Node {
     /// # Errors
     /// `EBUSY` while a thread of this node holds it, or any thread if it is common.
     pub fn mutex_destroy(&'static self, mutex: usize) -> Result<(), i32> {
-        if self.common_mutex(Object(mutex as u64)).is_some_and(CommonMutex::is_held) {
+        if self.common_mutex(Object(mutex as u64)).is_some_and(|common| !common.is_free()) {
             return Err(libc::EBUSY);
         }
         match self.sync.lock_table.get(Object(mutex as u64)) {
@@ -132,7 +133,7 @@ impl Node {
             if !mutex.take_soon() {
                 let _noted = self.note_wait(slot, Awaited::Mutex, object.0, until);
                 self.threads.begin_wait();
-                let taken = mutex.take(until);
+                let taken = self.privately(move || self.poll_for_common(mutex)) || mutex.take(until);
                 self.threads.end_wait();
                 if !taken {
                     return Err(libc::ETIMEDOUT);
@@ -141,6 +142,23 @@ impl Node {
         }
         self.own_common(mutex, object, thread);
         Ok(())
+    }
+
+    /// Receives messages until a common mutex is free, as threads that wait for tokens do, and takes it then. False if that has taken too
+    /// long. Who sleeps is woken later than the mutex becomes free.
+    fn poll_for_common(&'static self, mutex: CommonMutex) -> bool {
+        let taken = Cell::new(false);
+        if let Some(_poller) = self.poll() {
+            let spin = &self.waiting.mutexes;
+            self.receive_while_idle(spin, || {
+                taken.set(mutex.is_free() && mutex.try_take());
+                !taken.get()
+            });
+            if taken.get() {
+                spin.learn(true);
+            }
+        }
+        taken.get()
     }
 
     /// The calling thread has taken a common mutex, and sees what its former holders have written.
@@ -157,7 +175,7 @@ impl Node {
     fn unlock_common(&'static self, object: Object, kind: impl Fn() -> Kind) -> Result<(), i32> {
         let (thread, _) = self.thread_number();
         let mutex = self.common_mutex(object).ok_or(libc::EINVAL)?;
-        if !mutex.is_held_by(thread) && (kind() != Kind::Normal || !mutex.is_held()) {
+        if !mutex.is_held_by(thread) && (kind() != Kind::Normal || mutex.is_free()) {
             return Err(libc::EPERM);
         }
         if mutex.undeepen() {
