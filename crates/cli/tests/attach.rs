@@ -93,6 +93,17 @@ fn a_run_is_recorded_from_the_middle_as_often_as_one_likes() {
     }
 }
 
+/// What nodes of one computer have in common, no recording shows.
+#[test]
+fn a_recording_says_that_it_lacks_what_is_common() {
+    let mut exchange = Exchange::start(&["-n", "2", "--common-after", "1"]);
+    let text = monitor(&exchange, &["--record", "lacks.gwr"]);
+    let lines: Vec<&str> = said(&text).lines().collect();
+    assert!(lines[0].ends_with("start the run with --monitor or --common-after 0"), "{}", text.output);
+    assert!(lines[1].starts_with("recording in "), "{}", text.output);
+    exchange.end();
+}
+
 #[test]
 fn a_run_that_is_recorded_from_its_start_can_be_stopped_and_goes_on() {
     let mut exchange = Exchange::start(&["-n", "2", "--monitor=all.gwr"]);

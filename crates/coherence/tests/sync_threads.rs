@@ -62,7 +62,7 @@ impl LockEnv for Inside<'_> {
         self.tell(to, Command::Message(self.0.me, *message));
     }
 
-    fn pass(&mut self, object: Object, _to: NodeId) -> Outcome {
+    fn pass(&mut self, object: Object, _to: Option<NodeId>) -> Outcome {
         self.tell(self.0.me, Command::Flushed(object));
         Outcome::Wait
     }

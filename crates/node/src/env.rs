@@ -353,7 +353,8 @@ impl Env for NodeEnv {
     }
 
     fn can_be_common(&self, page: Page) -> bool {
-        self.pages.can_be_common(page.0)
+        // A monitor that has come while the program ran sees what crosses.
+        self.sink.is_none() && self.pages.can_be_common(page.0)
     }
 
     fn make_common(&mut self, first: Page, count: u32) {
@@ -392,6 +393,11 @@ impl EngineEnv for NodeEnv {
     /// A thread of the program that receives messages waits itself.
     fn is_active(&self) -> bool {
         Thread::is_service() && Node::current().is_some_and(|node| node.threads.any_runs())
+    }
+
+    fn can_mutexes_be_common(&self) -> bool {
+        // As for pages.
+        self.sink.is_none() && Node::current().is_some_and(|node| node.sync.common_mutexes.is_some())
     }
 
     fn make_mutex_common(&mut self, object: Object) -> bool {

@@ -57,13 +57,17 @@ pub(crate) fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
     }
     // Blocked before the start: an interrupt then must not leave the run recorded.
     let signals = Signals::new(true)?;
-    let file = match &options.record {
-        Some(file) => file.clone(),
-        None => default_file(&ask::ask(options.run)?.program),
-    };
+    let running = ask::ask(options.run)?;
+    let file = options.record.clone().unwrap_or_else(|| default_file(&running.program));
     let file =
         std::path::absolute(&file).map_err(|error| Failure::system(&file.display().to_string(), &error))?;
     let (_, recorded) = ask::request(options.run, &Request::Record { file: file.clone(), filters })?;
+    if running.common {
+        println!(
+            "what its nodes have in common by now crosses no more: to see that, too, start the run with --monitor or \
+             --common-after 0"
+        );
+    }
     let Some(time) = time else {
         println!("recording in {}: gondwana monitor {} --stop ends it", file.display(), options.run);
         return Ok(ExitCode::SUCCESS);

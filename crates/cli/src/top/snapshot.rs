@@ -257,6 +257,7 @@ mod tests {
             processors_each: 1,
             span: 1 << 30,
             monitored: true,
+            common: false,
             nodes: vec![RunningNode::starting(Some("a".to_owned())), RunningNode::starting(None)],
         }
     }

@@ -15,11 +15,13 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Starts it, and waits until pages have been exchanged.
+    /// Starts it, and waits until pages have been exchanged. They go on being exchanged: they become common only if the options say so.
     pub(crate) fn start(options: &[&str]) -> Self {
         let folder = Folder::new();
         folder.compile("exchange");
-        let mut command = whole().run(&folder, &[options, &["--", "./exchange"]].concat());
+        let copies: &[&str] =
+            if options.contains(&"--common-after") { &[] } else { &["--common-after", "0"] };
+        let mut command = whole().run(&folder, &[options, copies, &["--", "./exchange"]].concat());
         let mut launcher = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(launcher.stdout.take().unwrap());
         let mut line = String::new();

@@ -19,7 +19,8 @@
 //!
 //! Writes reach other nodes before they are released, which only programs with data races can tell.
 //!
-//! Pages whose home a policy decides do not become common, nor do the stacks of the home's threads.
+//! The stacks of the home's threads do not become common. Where a policy has decided the home of a page of this node, no more of its pages
+//! become common.
 
 use super::Csm;
 use super::message::{CsmMessage, Grant};

@@ -33,6 +33,10 @@ impl Csm {
         env: &mut dyn Env,
     ) {
         let me = self.pages.me();
+        if home.is_some() {
+            // What is freed and allocated again could not go where a policy wants it.
+            self.options.common_after = None;
+        }
         self.end_kept(first, count, env);
         let mut given = Vec::new();
         let mut elsewhere: Vec<(NodeId, Page)> = Vec::new();

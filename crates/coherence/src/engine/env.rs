@@ -10,6 +10,10 @@ use gondwana_topology::NodeId;
 pub trait EngineEnv: Env {
     /// A thread of this node runs, and may use a mutex before long.
     fn is_active(&self) -> bool;
+    /// See [`LockEnv::can_be_common`](crate::sync::LockEnv::can_be_common).
+    fn can_mutexes_be_common(&self) -> bool {
+        false
+    }
     /// See [`LockEnv::make_common`](crate::sync::LockEnv::make_common).
     fn make_mutex_common(&mut self, _object: Object) -> bool {
         false

@@ -64,8 +64,8 @@ impl<E: EngineEnv> LockEnv for SyncEnv<'_, E> {
         self.send(to, SyncMessage::Lock(*message), tells, E::send_sync);
     }
 
-    fn pass(&mut self, object: Object, to: NodeId) -> Outcome {
-        let at = SyncPoint { object: Some(object), peer: Some(to), ..SyncPoint::default() };
+    fn pass(&mut self, object: Object, to: Option<NodeId>) -> Outcome {
+        let at = SyncPoint { object: Some(object), peer: to, ..SyncPoint::default() };
         self.release_before(at, PendingWork::Token(object))
     }
 
@@ -80,6 +80,10 @@ impl<E: EngineEnv> LockEnv for SyncEnv<'_, E> {
 
     fn is_active(&self) -> bool {
         self.env.is_active()
+    }
+
+    fn can_be_common(&self) -> bool {
+        self.env.can_mutexes_be_common()
     }
 
     fn make_common(&mut self, object: Object) -> bool {

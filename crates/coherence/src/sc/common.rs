@@ -8,7 +8,7 @@
 //! [`StartOptions::common_after`](crate::StartOptions::common_after), it takes the page itself, moves it to the common memory, and answers
 //! each later request with leave to use it there. A common page stays common.
 //!
-//! Where policies decide who manages a page, it does not become common.
+//! Where a policy has decided who manages a page of this node, no more of its pages become common.
 
 use super::Sc;
 use super::message::ScMessage;

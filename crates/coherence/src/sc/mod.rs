@@ -110,6 +110,7 @@ pub struct Sc {
     pages: PageTable<PageEntry, Managed>,
     /// Threads that wait for a page, and since when.
     waiting: Vec<(Page, Waiter, Duration)>,
+    /// `None` as soon as a policy decides about pages of this node.
     common_after: Option<NonZeroU8>,
     /// How long pages stay.
     holds: Holds,
@@ -300,7 +301,8 @@ impl Sc {
 
     /// Everything that decides what the machine does next.
     fn behaviour(&self) -> impl Hash + PartialEq + '_ {
-        (&self.waiting, self.holds.behaviour(), &self.parked, &self.stalled, &self.pages)
+        let lists = (&self.waiting, &self.parked, &self.stalled);
+        (lists, self.holds.behaviour(), &self.pages, self.common_after)
     }
 }
 

@@ -44,6 +44,10 @@ impl Sc {
 
     pub(super) fn place_pages(&mut self, first: Page, count: u32, home: Option<NodeId>, env: &mut dyn Env) {
         let me = self.pages.me();
+        if home.is_some() {
+            // What is freed and allocated again could not go where a policy wants it.
+            self.common_after = None;
+        }
         let mut given = Vec::new();
         let mut recalled = Vec::new();
         let mut elsewhere: Vec<(NodeId, Page)> = Vec::new();

@@ -59,15 +59,20 @@ pub enum TryOutcome {
 pub trait LockEnv {
     /// Sends a message; `to` is never this node. Messages between two nodes arrive in the order sent.
     fn send(&mut self, to: NodeId, message: &LockMessage);
-    /// The token is about to leave for `to`, which alone learns of it: what threads of this node wrote must be released
-    /// first. `Done` if it is already, otherwise the node calls [`Locks::flushed`] when it is.
-    fn pass(&mut self, object: Object, to: NodeId) -> Outcome;
+    /// The token is about to leave for `to`, which alone learns of it; or the mutex is about to become common, which any node can
+    /// learn (`None`). What threads of this node wrote must be released first. `Done` if it is already, otherwise the node calls
+    /// [`Locks::flushed`] when it is.
+    fn pass(&mut self, object: Object, to: Option<NodeId>) -> Outcome;
     /// The token arrived from another node to be used here: the node acquires.
     fn arrived(&mut self, object: Object, from: NodeId);
     /// The time since some moment.
     fn now(&self) -> Duration;
     /// A thread of this node runs, and may use a mutex before long.
     fn is_active(&self) -> bool;
+    /// True if mutexes may become common.
+    fn can_be_common(&self) -> bool {
+        false
+    }
     /// Has the nodes lock and unlock a mutex, which nobody holds, in memory that they have in common, from now on; true if they can. The
     /// hardware keeps that coherent. Whoever unlocks it there must have released before.
     fn make_common(&mut self, _object: Object) -> bool {
@@ -237,8 +242,8 @@ impl Locks {
     /// The release that [`LockEnv::pass`] began is complete: the token leaves.
     pub fn flushed(&mut self, object: Object, env: &mut dyn LockEnv) {
         let Some(queue) = self.queues.get_mut(object) else { return };
-        if let Some(to) = queue.leaving.take() {
-            self.pass_on(object, to, env);
+        if let Some((to, common)) = queue.leaving.take() {
+            self.pass_on(object, to, common, env);
         }
     }
 
@@ -419,17 +424,20 @@ impl Locks {
 
     /// The token, whose word says so already, leaves for `to`.
     fn leave(&mut self, object: Object, to: NodeId, env: &mut dyn LockEnv) {
-        match env.pass(object, to) {
-            Outcome::Done => self.pass_on(object, to, env),
-            Outcome::Wait => self.queues.of(object).leaving = Some(to),
+        let elsewhere = u32::from((self.manager)(object) != self.me);
+        let departures = self.table.entry(object).depart().saturating_add(elsewhere);
+        let common = departures >= self.common_after && env.can_be_common();
+        match env.pass(object, (!common).then_some(to)) {
+            Outcome::Done => self.pass_on(object, to, common, env),
+            Outcome::Wait => self.queues.of(object).leaving = Some((to, common)),
         }
     }
 
-    /// All is released: the token goes, and is asked back if threads of this node wait for it.
-    fn pass_on(&mut self, object: Object, to: NodeId, env: &mut dyn LockEnv) {
+    /// All is released: the mutex becomes `common` if it can, otherwise the token goes, and is asked back if threads of this node wait
+    /// for it.
+    fn pass_on(&mut self, object: Object, to: NodeId, common: bool, env: &mut dyn LockEnv) {
         let entry = self.table.entry(object);
-        let elsewhere = u32::from((self.manager)(object) != self.me);
-        if entry.depart().saturating_add(elsewhere) >= self.common_after && env.make_common(object) {
+        if common && env.make_common(object) {
             self.counters.common += 1;
             env.send(to, &LockMessage::Token { object, kept: false, common: true });
             self.becomes_common(object, env);

@@ -43,8 +43,8 @@ impl LockEnv for Log {
         self.did.push(Did::Sent(to, *message));
     }
 
-    fn pass(&mut self, _object: Object, to: NodeId) -> Outcome {
-        self.did.push(Did::Passed(to));
+    fn pass(&mut self, _object: Object, to: Option<NodeId>) -> Outcome {
+        self.did.push(Did::Passed(to.expect("the mutex stays a token")));
         Outcome::Wait
     }
 

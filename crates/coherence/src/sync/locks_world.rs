@@ -87,10 +87,12 @@ struct Around {
     flushing: BTreeSet<(NodeId, Object)>,
     /// Flushes complete at once.
     instant: bool,
-    /// Critical sections so far, by mutex; and how many of them each node, and everybody, can see.
+    /// Critical sections so far, by mutex; and how many of them each node, everybody, and who gets the token can see.
     sections: BTreeMap<u64, u32>,
     seen: BTreeMap<(NodeId, u64), u32>,
     released: BTreeMap<u64, u32>,
+    travelling: BTreeMap<u64, u32>,
+    passed_to_all: BTreeSet<(NodeId, Object)>,
     resumed: Vec<(usize, LockGrant)>,
     /// The common mutexes, each with the thread that holds it.
     common: BTreeMap<u64, Option<usize>>,
@@ -103,9 +105,12 @@ struct At<'a> {
 }
 
 impl Around {
-    fn release(&mut self, node: NodeId, object: u64) {
-        let seen = self.seen.get(&(node, object)).copied().unwrap_or_default();
-        self.released.insert(object, seen);
+    /// What a node has released before the token leaves is known where that arrives; or everywhere, if it was passed to all.
+    fn release(&mut self, node: NodeId, object: Object) {
+        let seen = self.seen.get(&(node, object.0)).copied().unwrap_or_default();
+        let to_all = self.passed_to_all.remove(&(node, object));
+        let known = if to_all { &mut self.released } else { &mut self.travelling };
+        known.insert(object.0, seen);
     }
 }
 
@@ -117,9 +122,12 @@ impl LockEnv for At<'_> {
         self.around.wires.entry((self.me, to)).or_default().push_back(*message);
     }
 
-    fn pass(&mut self, object: Object, _to: NodeId) -> Outcome {
+    fn pass(&mut self, object: Object, to: Option<NodeId>) -> Outcome {
+        if to.is_none() {
+            self.around.passed_to_all.insert((self.me, object));
+        }
         if self.around.instant {
-            self.around.release(self.me, object.0);
+            self.around.release(self.me, object);
             return Outcome::Done;
         }
         self.around.flushing.insert((self.me, object));
@@ -128,7 +136,8 @@ impl LockEnv for At<'_> {
 
     fn arrived(&mut self, object: Object, _from: NodeId) {
         let released = self.around.released.get(&object.0).copied().unwrap_or_default();
-        self.around.seen.insert((self.me, object.0), released);
+        let travelled = self.around.travelling.get(&object.0).copied().unwrap_or_default();
+        self.around.seen.insert((self.me, object.0), released.max(travelled));
     }
 
     /// Everything happens soon.
@@ -137,6 +146,10 @@ impl LockEnv for At<'_> {
     }
 
     fn is_active(&self) -> bool {
+        true
+    }
+
+    fn can_be_common(&self) -> bool {
         true
     }
 
@@ -226,7 +239,7 @@ impl World {
             }
             Event::Flushed(node, object) => {
                 self.around.flushing.remove(&(node, object));
-                self.around.release(node, object.0);
+                self.around.release(node, object);
                 let mut env = At { me: node, around: &mut self.around };
                 self.nodes[node.index()].0.flushed(object, &mut env);
             }

@@ -155,7 +155,7 @@ impl Job<'_> {
             reason: self.reason.clone(),
             locked: self.locked.clone(),
             mechanism: can.mechanism,
-            common_after: self.common_after(&fabric),
+            common_after: self.common_after(),
             span: can.span,
             processors_each: self.policies.processors_each,
             threads: self.policies.threads.clone(),
@@ -175,9 +175,8 @@ impl Job<'_> {
 
     /// A page becomes common when nodes have used it against each other so often. The monitor sees what moves, so that it has everything move; pages
     /// cannot be common to computers.
-    fn common_after(&self, fabric: &FabricBoot) -> Option<NonZeroU8> {
-        let can =
-            self.protocol.common && matches!(fabric, FabricBoot::Shm { .. }) && self.monitoring.is_none();
+    fn common_after(&self) -> Option<NonZeroU8> {
+        let can = self.protocol.common && self.fabric == Fabric::Shm && self.monitoring.is_none();
         NonZeroU8::new(self.options.common_after).filter(|_| can)
     }
 
@@ -194,6 +193,7 @@ impl Job<'_> {
             processors_each: self.policies.processors_each,
             span,
             monitored: self.options.monitor.is_some(),
+            common: self.common_after().is_some(),
             nodes: (0..self.nodes).map(|node| RunningNode::starting(host(node))).collect(),
         }
     }

@@ -160,6 +160,7 @@ mod tests {
             processors_each: 1,
             span: 1 << 40,
             monitored: false,
+            common: false,
             nodes: vec![node; gondwana_topology::MAX_NODES],
         };
         let registry = RunRegistry { started: Instant::now(), run: Mutex::new(run), requests: None };
@@ -185,6 +186,7 @@ mod tests {
             processors_each: 1,
             span: 1 << 40,
             monitored: false,
+            common: false,
             nodes: vec![],
         };
         let registry = RunRegistry { started: Instant::now(), run: Mutex::new(run), requests: None };

@@ -31,6 +31,8 @@ pub struct Running {
     pub span: u64,
     /// Whether the run is monitored.
     pub monitored: bool,
+    /// Whether pages may be common to its nodes, so that a recording lacks what is done to them.
+    pub common: bool,
     /// The nodes in the order of their numbers.
     pub nodes: Vec<RunningNode>,
 }

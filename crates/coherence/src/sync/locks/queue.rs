@@ -27,8 +27,8 @@ pub(super) struct Queue {
     pub next: Option<Turn>,
     /// When the token was asked for.
     pub asked: Duration,
-    /// Where the token goes as soon as the flush is complete.
-    pub leaving: Option<NodeId>,
+    /// Where the token goes as soon as the flush is complete, and whether the mutex then becomes common.
+    pub leaving: Option<(NodeId, bool)>,
     /// Hand-overs within the node since `next` is waiting.
     pub handovers: u32,
     /// How often threads of this node may use the mutex before the token leaves, unless it must leave earlier.
