@@ -103,6 +103,11 @@ pub fn beside_span(nodes: usize, messages: usize) -> u64 {
     nodes as u64 * (STREAMS + 2 * ThreadMemory::LEAST_PART) + messages as u64 + REST
 }
 
+/// True if nodes may use as many addresses as they like. Common pages need as many again as the span.
+pub fn has_all_addresses() -> bool {
+    limit(libc::RLIMIT_AS) == libc::RLIM_INFINITY
+}
+
 /// Why a node cannot reserve this span and `beside` more bytes of addresses; `None` if it can.
 pub fn lacks_addresses(span: u64, beside: u64) -> Option<String> {
     lacks(span, beside, limit(libc::RLIMIT_AS))

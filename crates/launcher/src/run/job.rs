@@ -173,10 +173,14 @@ impl Job<'_> {
         })
     }
 
-    /// A page becomes common when nodes have used it against each other so often. The monitor sees what moves, so that it has everything move; pages
-    /// cannot be common to computers.
+    /// A page becomes common when nodes have used it against each other so often. The monitor sees what
+    /// moves, so that it has everything move; pages cannot be common to computers, nor where addresses are
+    /// limited.
     fn common_after(&self) -> Option<NonZeroU8> {
-        let can = self.protocol.common && self.fabric == Fabric::Shm && self.monitoring.is_none();
+        let can = self.protocol.common
+            && self.fabric == Fabric::Shm
+            && self.monitoring.is_none()
+            && limits::has_all_addresses();
         NonZeroU8::new(self.options.common_after).filter(|_| can)
     }
 
