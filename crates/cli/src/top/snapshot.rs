@@ -24,6 +24,8 @@ pub(super) struct Snapshot {
     pub interval: f64,
     /// The file that the run is recorded in besides.
     pub recorded: Option<PathBuf>,
+    /// Whether pages may be common to its nodes, which no list has.
+    pub common: bool,
     /// The nodes by number.
     pub nodes: Vec<NodeRates>,
     /// The kinds of transactions that there were.
@@ -145,6 +147,7 @@ impl Rates {
             seconds: self.running.seconds + self.asked.elapsed().as_secs_f64(),
             interval,
             recorded: self.recorded.clone(),
+            common: self.running.common,
             nodes: self.of_nodes(recording, &analysis, &since, per_second),
             kinds: kinds(recording, per_second),
             areas: areas(&analysis, per_second),

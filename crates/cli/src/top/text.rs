@@ -104,9 +104,14 @@ fn nodes(shown: &Snapshot, most: usize) -> String {
 
 fn kinds(shown: &Snapshot) -> String {
     let each = |kind: &super::snapshot::KindRates| format!("{} {}", kind.kind, rate(kind.transactions));
+    let common = if shown.common {
+        "; pages common to the nodes are not shown (--common-after 0 has none)"
+    } else {
+        ""
+    };
     match &shown.kinds[..] {
-        [] => "nothing crosses between the nodes\n".to_owned(),
-        kinds => format!("{}\n", kinds.iter().map(each).collect::<Vec<_>>().join(", ")),
+        [] => format!("nothing crosses between the nodes{common}\n"),
+        kinds => format!("{}{common}\n", kinds.iter().map(each).collect::<Vec<_>>().join(", ")),
     }
 }
 
@@ -167,6 +172,7 @@ mod tests {
             seconds: 75.5,
             interval: 1.02,
             recorded: None,
+            common: false,
             nodes: vec![node(Some(78), 9.0), node(None, 10.0)],
             kinds: vec![KindRates { kind: "read", transactions: 9.0, bytes: 36864.0 }],
             areas: vec![area("grid"), area("sum")],
@@ -194,6 +200,10 @@ thread  node  fetches
 ";
         assert_eq!(whole(&shown(), 9), expected);
         assert!(!whole(&shown(), 1).contains("sum"));
+        let common = Snapshot { common: true, ..shown() };
+        assert!(whole(&common, 9).contains("\nread 9.0; pages common to the nodes are not shown"));
+        let idle = Snapshot { kinds: vec![], ..common };
+        assert!(whole(&idle, 9).contains("\nnothing crosses between the nodes; pages common"));
     }
 
     #[test]

@@ -209,6 +209,7 @@ mod tests {
             processors_each: 2,
             span: 3 << 40,
             monitored: false,
+            common: false,
             nodes,
         };
         let used = Used { shared: 3 << 20, resident: 5 << 20 };
