@@ -3,7 +3,7 @@
 use crate::MemoryError;
 use crate::files::out_of_the_way;
 use crate::geometry::{PAGE_SIZE, RUNTIME_BASE};
-use crate::mapping::{map_at, map_common, map_copy};
+use crate::mapping::{map_at, map_common, map_copy, protection};
 use crate::memfd::set_length;
 use crate::peer::PEERS_BASE;
 use gondwana_page::Access;
@@ -119,11 +119,7 @@ impl CommonFrames {
         access: Access,
         executable: bool,
     ) -> Result<(), MemoryError> {
-        let protection = match access {
-            Access::None => libc::PROT_NONE,
-            Access::Read => libc::PROT_READ,
-            Access::Write => libc::PROT_READ | libc::PROT_WRITE,
-        } | if executable { libc::PROT_EXEC } else { 0 };
+        let protection = protection(access, executable);
         let bytes = pages.len() * PAGE_SIZE;
         // SAFETY: the caller's promise.
         unsafe { map_common(base, bytes, self.file.as_fd(), self.offset_of(pages.start), protection)? };

@@ -2,6 +2,7 @@
 
 use crate::MemoryError;
 use crate::geometry::PAGE_SIZE;
+use gondwana_page::Access;
 use gondwana_racing::RacingBytes;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -71,6 +72,16 @@ pub(crate) unsafe fn map_over(
     offset: usize,
 ) -> Result<(), MemoryError> {
     map(base, bytes, file, offset, libc::MAP_SHARED | libc::MAP_FIXED)
+}
+
+/// What the kernel calls this access. What cannot be accessed cannot be executed.
+pub(crate) fn protection(access: Access, executable: bool) -> i32 {
+    let execute = if executable { libc::PROT_EXEC } else { 0 };
+    match access {
+        Access::None => libc::PROT_NONE,
+        Access::Read => libc::PROT_READ | execute,
+        Access::Write => libc::PROT_READ | libc::PROT_WRITE | execute,
+    }
 }
 
 /// Maps `bytes` of a memfd from `offset` on, shared and with this protection, in place of what is mapped at `base`, and has the

@@ -2,6 +2,7 @@
 
 use crate::monitor::EventSink;
 use crate::stats::MessageCounts;
+use crate::sync::CommonMutexes;
 use crate::wait_slots::{Sleepers, WaitSlot, WaitSlots, event};
 use crate::wire::{Wire, sync_kind_of};
 use crate::{Node, Thread};
@@ -188,6 +189,11 @@ fn must_move(moved: Result<(), MemoryError>) {
     if let Err(error) = moved {
         crate::fatal(&format!("common pages: {error}"));
     }
+}
+
+/// The common mutexes of the node that the calling thread belongs to, if any may be.
+fn common_mutexes() -> Option<&'static CommonMutexes> {
+    Node::current()?.sync.common_mutexes.as_ref()
 }
 
 impl Env for NodeEnv {
@@ -397,17 +403,15 @@ impl EngineEnv for NodeEnv {
 
     fn can_mutexes_be_common(&self) -> bool {
         // As for pages.
-        self.sink.is_none() && Node::current().is_some_and(|node| node.sync.common_mutexes.is_some())
+        self.sink.is_none() && common_mutexes().is_some()
     }
 
     fn make_mutex_common(&mut self, object: Object) -> bool {
-        let mutexes = Node::current().and_then(|node| node.sync.common_mutexes.as_ref());
-        mutexes.is_some_and(|mutexes| mutexes.place(object).is_some())
+        common_mutexes().is_some_and(|mutexes| mutexes.place(object).is_some())
     }
 
     fn is_mutex_common(&mut self, object: Object) -> bool {
-        let mutexes = Node::current().and_then(|node| node.sync.common_mutexes.as_ref());
-        mutexes.is_some_and(|mutexes| mutexes.get(object).is_some())
+        common_mutexes().is_some_and(|mutexes| mutexes.get(object).is_some())
     }
 
     fn next_continuation(&mut self) -> Option<Continuation> {

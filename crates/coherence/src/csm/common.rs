@@ -48,16 +48,12 @@ impl Csm {
         let known = directory.record(&mut entry.directory);
         known.told = known.told.saturating_add(1);
         let sharers = known.sharers;
-        let told = self.options.one_sided && awaited.is_empty() && unconfirmed.is_empty();
+        let told = awaited.is_empty() && unconfirmed.is_empty();
         if !contested || !told || env.is_stack(page) || !env.can_be_common(page) {
             return;
         }
-        for sharer in sharers.iter() {
-            if !env.post_notice(sharer, page, self.pages.me()) {
-                return;
-            }
-            self.counters.notices_sent += 1;
-            env.observe(Event::NoticeSent, page, 1, sharer);
+        if !self.post_notices(page, self.pages.me(), sharers, env).is_empty() {
+            return;
         }
         let (entry, directory) = self.pages.split(page);
         directory.record(&mut entry.directory).sharers = NodeSet::EMPTY;

@@ -253,7 +253,13 @@ impl Csm {
     }
 
     /// Posts a notice to each of these nodes whose memory can be reached; returns the others.
-    fn post_notices(&mut self, page: Page, origin: NodeId, to: NodeSet, env: &mut dyn Env) -> NodeSet {
+    pub(super) fn post_notices(
+        &mut self,
+        page: Page,
+        origin: NodeId,
+        to: NodeSet,
+        env: &mut dyn Env,
+    ) -> NodeSet {
         let mut others = NodeSet::EMPTY;
         for node in to.iter() {
             if env.post_notice(node, page, origin) {

@@ -359,7 +359,7 @@ impl Protocol for Csm {
         env: &mut dyn Env,
     ) -> Outcome {
         let outcome = self.take_fault(page, access == Access::Write, ahead, waiter, env);
-        self.expose_withdrawn(env);
+        self.end_call(env);
         outcome
     }
 
@@ -367,7 +367,7 @@ impl Protocol for Csm {
         if self.pages.layout().holds(first, 1) {
             let count = self.pages.layout().clip(first, count);
             self.fetch_early(first, count, access == Access::Write, env);
-            self.expose_withdrawn(env);
+            self.end_call(env);
         }
     }
 
@@ -377,7 +377,7 @@ impl Protocol for Csm {
             for page in span(first, count) {
                 self.write_alone(page, first.0 + count - page.0, env);
             }
-            self.expose_withdrawn(env);
+            self.end_call(env);
         }
     }
 
@@ -386,7 +386,7 @@ impl Protocol for Csm {
     }
 
     fn expose_withdrawn(&mut self, env: &mut dyn Env) {
-        self.expose_withdrawn(env);
+        self.end_call(env);
     }
 
     fn is_coming(&self, page: Page) -> bool {
@@ -400,7 +400,7 @@ impl Protocol for Csm {
 
     fn release(&mut self, at: SyncPoint, waiter: Waiter, env: &mut dyn Env) -> Outcome {
         let outcome = self.flush(at, waiter, env);
-        self.expose_withdrawn(env);
+        self.end_call(env);
         outcome
     }
 
@@ -411,7 +411,7 @@ impl Protocol for Csm {
     fn acquire(&mut self, _at: SyncPoint, env: &mut dyn Env) {
         self.take_posted(env);
         self.invalidate(env);
-        self.expose_withdrawn(env);
+        self.end_call(env);
     }
 
     fn message(
@@ -450,14 +450,14 @@ impl Protocol for Csm {
             CsmMessage::Place { first, count, home, used } => self.take_place(first, count, home, used, env),
             CsmMessage::Placed { first, count } => self.take_placed(from, first, count, bulk, env),
         };
-        self.expose_withdrawn(env);
+        self.end_call(env);
         result
     }
 
     fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool, env: &mut dyn Env) {
         let count = self.pages.layout().clip(first, count);
         self.place_pages(first, count, home, used, env);
-        self.expose_withdrawn(env);
+        self.end_call(env);
     }
 
     fn give_placed(&mut self, first: Page, count: u32, env: &mut dyn Env) {
@@ -466,7 +466,7 @@ impl Protocol for Csm {
 
     fn downgrade_exclusive(&mut self, env: &mut dyn Env) {
         self.stop_first_writers(env);
-        self.expose_withdrawn(env);
+        self.end_call(env);
     }
 
     fn home_role(&self, page: Page) -> HomeRole {

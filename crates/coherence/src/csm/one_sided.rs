@@ -152,7 +152,7 @@ impl Csm {
     }
 
     /// Ends a call: moves contested pages, and opens the pages that were closed, or came here, during this call.
-    pub(super) fn expose_withdrawn(&mut self, env: &mut dyn Env) {
+    pub(super) fn end_call(&mut self, env: &mut dyn Env) {
         self.move_contested(env);
         if self.withdrawn.is_empty() {
             return;

@@ -2,6 +2,7 @@
 //! node asks the manager, which forwards the request to the last node that asked (the distributed queue of TreadMarks).
 
 mod attempts;
+mod common;
 mod hot;
 mod line;
 mod queue;
@@ -11,6 +12,7 @@ use super::entry::Word;
 use super::{Entry, LockMessage, LockTable, LockViolation, Object, SyncError, Thread};
 use crate::slices::{Slices, Turn};
 use crate::{Outcome, Waiter};
+use common::{COMMON_AFTER, send_common};
 use gondwana_topology::NodeId;
 pub(super) use hot::HOT;
 use hot::HotMutexes;
@@ -24,10 +26,6 @@ use std::time::Duration;
 /// How often a mutex changes hands within a node while another node waits for it. More saves messages, fewer is
 /// fairer.
 pub const LOCAL_HANDOVERS: u32 = 8;
-
-/// When its token has left a node so often, a mutex becomes common where that is possible: who locks and unlocks it is told by
-/// no message, however often it changes hands. Nodes but for the manager, where it has rested before anybody used it, count one more.
-const COMMON_AFTER: u32 = 2;
 
 /// Which node manages an object: the same answer on every node.
 pub type ManagerOf = Arc<dyn Fn(Object) -> NodeId + Send + Sync>;
@@ -345,7 +343,7 @@ impl Locks {
                 Word::Held | Word::HeldQueued => break,
                 Word::Absent if self.queues.get(object).is_some_and(|queue| queue.requested) => break,
                 Word::Common => {
-                    env.send(next.node, &LockMessage::Token { object, kept: false, common: true });
+                    send_common(object, next.node, env);
                     return true;
                 }
                 Word::Absent | Word::Leaving | Word::New | Word::FreeQueued => return false,
@@ -439,7 +437,7 @@ impl Locks {
         let entry = self.table.entry(object);
         if common && env.make_common(object) {
             self.counters.common += 1;
-            env.send(to, &LockMessage::Token { object, kept: false, common: true });
+            send_common(object, to, env);
             self.becomes_common(object, env);
             return;
         }
@@ -456,31 +454,6 @@ impl Locks {
             self.hot.wanted(object, now);
             self.request(object, attempt, now, env);
         }
-    }
-
-    /// The token that was asked for does not come: the mutex is common.
-    fn learn_common(&mut self, object: Object, from: NodeId, env: &mut dyn LockEnv) -> bool {
-        let Some(queue) = self.queues.get_mut(object) else { return false };
-        if !std::mem::take(&mut queue.requested) {
-            return false;
-        }
-        let next = queue.next.take();
-        env.arrived(object, from);
-        if let Some(next) = next {
-            env.send(next.node, &LockMessage::Token { object, kept: false, common: true });
-        }
-        self.becomes_common(object, env);
-        true
-    }
-
-    /// Threads of this node that wait for the mutex, or try it, do so where it is common.
-    fn becomes_common(&mut self, object: Object, env: &mut dyn LockEnv) {
-        self.table.entry(object).set(Word::Common);
-        let waiting = self.queues.get_mut(object).map(|queue| std::mem::take(&mut queue.waiting));
-        for waiting in waiting.into_iter().flatten() {
-            env.resume(waiting.waiter, LockGrant::Common);
-        }
-        self.queues.forget(object);
     }
 
     fn send_token(&mut self, object: Object, to: NodeId, kept: bool, env: &mut dyn LockEnv) {

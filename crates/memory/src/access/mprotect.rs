@@ -4,15 +4,10 @@
 use super::Access;
 use crate::MemoryError;
 use crate::geometry::PAGE_SIZE;
+use crate::mapping::protection;
 
 pub(super) fn set(base: usize, count: u32, access: Access, executable: bool) -> Result<(), MemoryError> {
-    let protection = match access {
-        Access::None => libc::PROT_NONE,
-        Access::Read => libc::PROT_READ,
-        Access::Write => libc::PROT_READ | libc::PROT_WRITE,
-    };
-    let protection =
-        if executable && access != Access::None { protection | libc::PROT_EXEC } else { protection };
+    let protection = protection(access, executable);
     // By system call: in the preloaded library, the function of that name is the program's.
     // SAFETY: the range is part of the program's view of the span, which this crate mapped; forbidding access
     // raises faults that the node resolves.

@@ -25,7 +25,7 @@ pub use rwlock::RwOperation;
 use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
-use common_mutex::CommonMutexes;
+pub(crate) use common_mutex::CommonMutexes;
 use gondwana_coherence::sync::{LockTable, Object, RestingTable, Thread as ThreadId};
 use gondwana_coherence::{Outcome, SyncPoint};
 use gondwana_memory::{CommonWords, LoggedReads};

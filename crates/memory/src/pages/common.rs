@@ -1,0 +1,87 @@
+//! Pages that the program uses in a file that all nodes of a computer map.
+
+use super::Pages;
+use crate::common_frames::{CommonFrames, CommonWords};
+use crate::{MemoryError, diff};
+use gondwana_page::Access;
+use std::os::fd::BorrowedFd;
+
+impl Pages {
+    /// Lets pages become common: they are in a file that the other nodes, so many with this one, map as well, from `start` on. Returns
+    /// words that all nodes have in common for themselves; `None` if there are too few addresses for that, on each node.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn share(
+        &mut self,
+        file: BorrowedFd<'_>,
+        start: usize,
+        nodes: u16,
+    ) -> Result<Option<CommonWords>, MemoryError> {
+        self.common = CommonFrames::new(file, start, self.geometry.pages(), nodes)?;
+        Ok(self.common.as_ref().map(CommonFrames::words))
+    }
+
+    /// True if the program uses a common page here.
+    #[must_use]
+    pub fn is_common(&self, page: u32) -> bool {
+        self.protection.is_common(page) && self.protection.is_included(page)
+    }
+
+    /// True if a page, which is here, may become common.
+    #[must_use]
+    pub fn can_be_common(&self, page: u32) -> bool {
+        self.protection.is_included(page) && self.common.as_ref().is_some_and(|common| common.has_room(page))
+    }
+
+    /// Makes pages common: the program uses them in the common file from now on, with their present contents.
+    ///
+    /// # Errors
+    /// If the kernel refuses: the node cannot go on.
+    ///
+    /// # Panics
+    /// If no pages [may become common](Pages::share).
+    pub fn make_common(&mut self, first: u32, count: u32) -> Result<(), MemoryError> {
+        self.protect(first, count, Access::None)?;
+        let contents = self.contents(first, count);
+        self.common.as_ref().expect("there is a common file").frames(first, count).copy_from(contents);
+        self.map_common(first, count)
+    }
+
+    /// [`Pages::patch`] of a common page, which the program need not use there yet.
+    ///
+    /// # Errors
+    /// If the diff is malformed.
+    ///
+    /// # Panics
+    /// If no pages [may become common](Pages::share).
+    pub fn patch_common(&mut self, page: u32, bytes: &[u8]) -> Result<(), diff::Malformed> {
+        diff::apply(bytes, self.common.as_ref().expect("there is a common file").frames(page, 1))
+    }
+
+    /// The program uses pages in the common file from now on, which it cannot access now. They have contents there.
+    ///
+    /// # Errors
+    /// If the kernel refuses: the node cannot go on.
+    ///
+    /// # Panics
+    /// If no pages [may become common](Pages::share).
+    pub fn map_common(&mut self, first: u32, count: u32) -> Result<(), MemoryError> {
+        let common = self.common.as_mut().expect("there is a common file");
+        let (mut start, end) = (first, first + count);
+        while start < end {
+            let run = self.protection.alike(start, end);
+            let (access, executable) = self.protection.limit_of(start);
+            // What is private to this node stays; `include` maps the common page then.
+            if self.protection.is_included(start) {
+                // SAFETY: the program cannot access the pages, and the contents are there.
+                unsafe {
+                    common.map(self.geometry.address_of(start), start..start + run, access, executable)?
+                };
+            }
+            self.protection.becomes_common(start, run);
+            start += run;
+        }
+        Ok(())
+    }
+}
