@@ -102,7 +102,8 @@ fn a_stopped_node_that_others_wait_for_is_named_and_may_go_on() {
     }
     let folder = Folder::new();
     folder.compile("takes");
-    let mut command = whole().run(&folder, &["-n", "2", "--fabric", "shm", "--", "./takes"]);
+    let mut command =
+        whole().run(&folder, &["-n", "2", "--fabric", "shm", "--common-after", "0", "--", "./takes"]);
     // Node 1 stops itself while it holds a page of node 0.
     command.env("GONDWANA_TEST_STOP", "1");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

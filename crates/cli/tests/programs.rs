@@ -41,6 +41,8 @@ fn run_under(way: Way, folder: &Path, variables: &Variables, program: &[&str], l
     let option =
         if ["erc", "csm-invalidate"].contains(&way.consistency) { "--protocol" } else { "--consistency" };
     let fabric: &[&str] = match way.fabric {
+        "touch" => &["--fabric", "shm", "--common-after", "touch"],
+        "contested" => &["--fabric", "shm", "--common-after", "1"],
         "copies" => &["--fabric", "shm", "--common-after", "0"],
         fabric => &["--fabric", fabric],
     };
@@ -134,12 +136,13 @@ macro_rules! apps {
 
 apps! {
     small_workload: [
-        ways(&[1, 2, 4, 8], &["shm"], &["rc", "sc"]),
+        ways(&[1, 2, 8], &["touch"], &["rc", "sc"]),
+        ways(&[2, 4], &["contested"], &["rc", "sc"]),
         ways(&[2, 3], &["copies"], &["rc", "sc"]),
         ways(&[2, 4], &["tcp"], &["rc", "sc"]),
     ]
     .concat();
-    paper_sized_workload: ways(&[2, 4], &["shm"], &["rc"]);
+    paper_sized_workload: ways(&[2, 4], &["touch", "contested"], &["rc"]);
     barnes: "barnes", cholesky: "cholesky", em3d: "em3d", fft: "fft", fft3d: "fft3d", fmm: "fmm", gauss: "gauss",
     jacobi: "jacobi", lu: "lu", matmul: "matmul", ocean: "ocean", omp_adi: "omp-adi", omp_fft3d: "omp-fft3d",
     omp_sort: "omp-sort", omp_tasks: "omp-tasks", pagerank: "pagerank", radiosity: "radiosity", radix: "radix",
@@ -150,18 +153,19 @@ apps! {
 // Programs with atomic instructions of their own are right without an option.
 apps! {
     small_workload_with_atomics: [
-        ways(&[2, 4], &["shm"], &["auto", "sc"]),
+        ways(&[4], &["touch"], &["auto", "sc"]),
+        ways(&[2, 4], &["contested"], &["auto", "sc"]),
         ways(&[3], &["copies", "tcp"], &["auto", "sc"]),
     ]
     .concat();
-    large_workload_with_atomics: ways(&[2], &["shm"], &["auto"]);
+    large_workload_with_atomics: ways(&[2], &["touch", "contested"], &["auto"]);
     betweenness: "betweenness", components: "components", delta_stepping: "delta-stepping", deque: "deque",
     hashtable: "hashtable", omp_cg: "omp-cg", omp_multigrid: "omp-multigrid", omp_wavefront: "omp-wavefront"
 }
 
 #[test]
 fn workloads_with_another_layout_of_their_memory_equal_native() {
-    let ways = ways(&[2, 4], &["shm"], &["rc", "sc"]);
+    let ways = [ways(&[4], &["touch"], &["rc", "sc"]), ways(&[2], &["contested"], &["rc", "sc"])].concat();
     let apps = [
         ("barnes", "-r"),
         ("fft3d", "-o"),
@@ -219,7 +223,8 @@ macro_rules! lines {
             use super::*;
             $(#[test]
             fn $name() {
-                lines_equal_native($folder, &[], &ways(&[2, 4], &["shm"], &["rc", "sc"]), LIMIT);
+                let ways = [ways(&[4], &["touch"], &["rc", "sc"]), ways(&[2, 4], &["contested"], &["rc", "sc"])];
+                lines_equal_native($folder, &[], &ways.concat(), LIMIT);
             })*
         }
 
@@ -236,7 +241,7 @@ macro_rules! lines {
             $(#[test]
             #[ignore = "takes minutes: make nightly"]
             fn $name() {
-                let ways = ways(&[1, 2, 3, 4, 8], &["shm", "copies", "tcp"], &["rc", "sc"]);
+                let ways = ways(&[1, 2, 3, 4, 8], &["touch", "contested", "copies", "tcp"], &["rc", "sc"]);
                 lines_equal_native($folder, &[], &ways, LIMIT);
             })*
         }
@@ -258,7 +263,7 @@ fn litmus_programs_under_other_protocols() {
 #[test]
 fn programs_with_atomics_are_right_without_an_option() {
     for folder in ["litmus/", "openmp/", "cxx/"] {
-        let ways = [ways(&[2], &["shm"], &["auto"]), ways(&[3], &["tcp"], &["auto"])].concat();
+        let ways = [ways(&[2], &["touch", "contested"], &["auto"]), ways(&[3], &["tcp"], &["auto"])].concat();
         lines_equal_native(folder, &[], &ways, LIMIT);
     }
 }
@@ -288,7 +293,9 @@ fn a_hundred_thousand_rounds_of_the_classic_shapes() {
         status: Some(std::process::ExitStatus::from_raw(0)),
     };
     let mut wrong = Wrong::default();
-    for way in [ways(&[2, 4], &["shm"], &["auto"]), ways(&[3], &["copies", "tcp"], &["sc"])].concat() {
+    for way in
+        [ways(&[2, 4], &["touch", "contested"], &["auto"]), ways(&[3], &["copies", "tcp"], &["sc"])].concat()
+    {
         wrong.compare(way, &whole().programs, &[], &program, &native, Duration::from_secs(7200));
     }
     wrong.none();
@@ -297,7 +304,7 @@ fn a_hundred_thousand_rounds_of_the_classic_shapes() {
 #[test]
 #[ignore = "takes minutes: make nightly"]
 fn thousands_of_litmus_rounds() {
-    let ways = ways(&[2, 3, 4], &["shm", "copies", "tcp"], &["rc", "sc"]);
+    let ways = ways(&[2, 3, 4], &["touch", "contested", "copies", "tcp"], &["rc", "sc"]);
     lines_equal_native("litmus/", &["-i", "5000"], &ways, Duration::from_secs(600));
 }
 

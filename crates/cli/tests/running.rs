@@ -30,7 +30,7 @@ fn session(folder: &Path) -> (PathBuf, PathBuf) {
 
 #[test]
 fn a_run_shows_its_nodes() {
-    let waiting = Waiting::start(&["-n", "3", "-t", "2", "--consistency", "rc"]);
+    let waiting = Waiting::start(&["-n", "3", "-t", "2", "--consistency", "rc", "--common-after", "0"]);
     let pid = waiting.pid();
     let json = waiting.json_when_up();
     assert_eq!((&json["process"], &json["program"]), (&pid.into(), &"./waits".into()));

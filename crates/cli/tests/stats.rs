@@ -19,7 +19,7 @@ fn statistics(folder: &Path, nodes: &str, program: &[&str]) -> (String, Value) {
 
 #[test]
 fn statistics_tell_what_crossed() {
-    let (table, report) = statistics(&whole().apps, "4", &["./sor", "-p", "4"]);
+    let (table, report) = statistics(&whole().apps, "4", &["--common-after", "0", "--", "./sor", "-p", "4"]);
     let total = &report["total"];
     // Four threads on four nodes exchange rows and meet at barriers.
     for (group, counter) in
@@ -41,10 +41,10 @@ fn assert_every_name_is_snake_case(value: &Value) {
     }
 }
 
-/// Nodes of one computer use pages and mutexes in one place that they take from each other; unless they are told not to, or are
-/// observed.
+/// Nodes of one computer use pages and mutexes in one place that they touch, or take from each other; unless they are told not to, or
+/// are observed.
 #[test]
-fn contested_pages_and_mutexes_become_common() {
+fn pages_and_mutexes_become_common() {
     let common = |options: &[&str]| {
         let program = ["./conform/common_pages", "-p", "3"];
         let (_, report) = statistics(&whole().programs, "3", &[options, &["--"], &program].concat());
@@ -52,8 +52,11 @@ fn contested_pages_and_mutexes_become_common() {
         (count("pages", "became_common"), count("locks", "common"))
     };
     for consistency in ["rc", "sc"] {
-        let (pages, mutexes) = common(&["--consistency", consistency]);
-        assert!(pages >= 3 * 24 && mutexes >= 24, "{consistency}: {pages} pages, {mutexes} mutexes");
+        for after in ["1", "touch"] {
+            let (pages, mutexes) = common(&["--consistency", consistency, "--common-after", after]);
+            let counted = format!("{consistency} {after}: {pages} pages, {mutexes} mutexes");
+            assert!(pages >= 3 * 24 && mutexes >= 24, "{counted}");
+        }
     }
     assert_eq!(common(&["--common-after", "0"]), (0, 0));
     assert_eq!(common(&["--fabric", "tcp"]), (0, 0));

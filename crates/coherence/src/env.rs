@@ -212,7 +212,7 @@ pub trait Env {
     }
     /// Appends the notices that other nodes have posted to this one since the last call, each with the node that wrote the page.
     fn posted_notices(&mut self, _notices: &mut Vec<(Page, NodeId)>) {}
-    /// True if the page, which is here, may become common.
+    /// True if the page, which is here or which nobody has touched, may become common.
     fn can_be_common(&self, _page: Page) -> bool {
         false
     }
@@ -221,6 +221,9 @@ pub trait Env {
     fn make_common(&mut self, _first: Page, _count: u32) {}
     /// From now on threads of this node use pages there that another node has moved. They can access nothing of them now.
     fn map_common(&mut self, _first: Page, _count: u32) {}
+    /// From now on threads of this node use pages there that nobody has touched, so that they are zero. If they `go_on`, they come
+    /// from the page before, and will touch all of these if they have touched that.
+    fn touch_common(&mut self, _first: Page, _count: u32, _go_on: bool) {}
     /// [`Env::map_common`] of a page to which a diff that is not empty is applied before.
     fn map_common_with(&mut self, _page: Page, _diff: &[u8]) {}
     /// The time since some moment.
@@ -267,7 +270,8 @@ pub const MOST_KINDS: usize = 16;
 /// The node calls these one at a time (under one lock).
 pub trait Protocol: Send {
     /// Says that `count` pages from `first`, which this node manages, have contents before the program starts, with
-    /// write access already in force. To be called before anything else happens to these pages.
+    /// write access already in force. Where pages are common as soon as they are touched, the contents are in common memory already. To be
+    /// called before anything else happens to these pages.
     ///
     /// # Panics
     /// If a page is not managed here or was touched before.

@@ -87,6 +87,14 @@ impl<E: PageEntry, R: Default> PageTable<E, R> {
         leading(first, most, |page| like(self.entry(page)))
     }
 
+    /// The pages around one, in its aligned block of `block` pages, that satisfy `like` up to the next that does not, as it does itself.
+    pub(crate) fn around(&mut self, page: Page, block: u32, like: impl Fn(&E) -> bool) -> (Page, u32) {
+        let start = page.0 - page.0 % block;
+        let before = (start..page.0).rev().take_while(|&before| like(self.entry(Page(before)))).count();
+        let first = Page(page.0 - u32::try_from(before).expect("less than a block"));
+        (first, self.run(first, start + block - first.0, like))
+    }
+
     /// An error unless these pages, at least one, exist.
     pub(crate) fn check(&self, first: Page, count: u32) -> Result<(), Violation> {
         if self.layout.holds(first, count) { Ok(()) } else { Err(Violation::OutsideSpan { first, count }) }

@@ -72,8 +72,32 @@ pub struct ProtocolInfo {
 pub struct StartOptions {
     /// The memory of other nodes can be read without a message.
     pub one_sided: bool,
-    /// A page becomes common when nodes have used it against each other so often; never if that is `None`.
-    pub common_after: Option<NonZeroU8>,
+    /// When a page becomes common; never if that is `None`.
+    pub common_after: Option<CommonAfter>,
+}
+
+/// When a page becomes common: then all nodes use it in one place, where the hardware keeps it coherent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum CommonAfter {
+    /// When a node touches it first, or from the start if it has contents then.
+    Touch,
+    /// When nodes have used it against each other so often.
+    Times(NonZeroU8),
+}
+
+/// Pages that become common as one of them is touched: those of an aligned block of so many, 2 MiB, that nobody has touched either. They
+/// take memory only as threads touch them.
+pub(crate) const TOUCHED_TOGETHER: u32 = 512;
+
+impl CommonAfter {
+    /// How often nodes use a page against each other, which could not become common when it was touched, before it becomes common.
+    #[must_use]
+    pub fn times(self) -> NonZeroU8 {
+        match self {
+            Self::Touch => NonZeroU8::MIN,
+            Self::Times(times) => times,
+        }
+    }
 }
 
 /// The protocol of this name.

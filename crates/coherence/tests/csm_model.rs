@@ -1,12 +1,11 @@
 //! Every schedule of small race-free programs on `csm` machines: all reads return what happens-before says, nothing
 //! gets stuck, and in the end directory, states and protections of the nodes agree.
 
-use gondwana_coherence::{Csm, CsmOptions, Layout};
+use gondwana_coherence::{CommonAfter, Csm, CsmOptions, Layout};
 use gondwana_testbed::model::Schedules;
 use gondwana_testbed::programs;
 use gondwana_testbed::setup::Op::{self, Barrier, Expose, Lock, Place, Read, Unlock, Write};
-use gondwana_testbed::setup::Setup;
-use std::num::NonZeroU8;
+use gondwana_testbed::setup::{Setup, common_after};
 
 fn machine(layout: Layout) -> Csm {
     Csm::new(layout, CsmOptions::default())
@@ -18,16 +17,20 @@ fn fixed_homes(layout: Layout) -> Csm {
 
 /// Pages become common at the first change that others are told of.
 fn common(layout: Layout) -> Csm {
-    Csm::new(layout, CsmOptions { common_after: NonZeroU8::new(1), ..CsmOptions::default() })
+    Csm::new(layout, CsmOptions { common_after: common_after(1), ..CsmOptions::default() })
 }
 
 /// The same at the second, with pages that stay writable for long.
 fn common_later(layout: Layout) -> Csm {
-    let common_after = NonZeroU8::new(2);
-    Csm::new(layout, CsmOptions { common_after, keep: 2, ..CsmOptions::default() })
+    Csm::new(layout, CsmOptions { common_after: common_after(2), keep: 2, ..CsmOptions::default() })
 }
 
-const MACHINES: [fn(Layout) -> Csm; 4] = [machine, fixed_homes, common, common_later];
+/// Pages are common as soon as they are touched.
+fn common_at_once(layout: Layout) -> Csm {
+    Csm::new(layout, CsmOptions { common_after: Some(CommonAfter::Touch), ..CsmOptions::default() })
+}
+
+const MACHINES: [fn(Layout) -> Csm; 5] = [machine, fixed_homes, common, common_later, common_at_once];
 
 /// Reads and writes a byte under lock 0.
 const fn update(address: usize, value: u8) -> [Op; 4] {

@@ -6,10 +6,9 @@ mod lazy_updates;
 use gondwana_coherence::{Csm, CsmOptions, Erc, ErcOptions, Layout, Protocol, Sc, ScOptions};
 use gondwana_testbed::cluster::{Cluster, ClusterSetup, Step};
 use gondwana_testbed::programs::{place_anywhere, race_free};
-use gondwana_testbed::setup::{Op, Setup};
+use gondwana_testbed::setup::{Op, Setup, common_after};
 use lazy_updates::LazyUpdates;
 use proptest::prelude::*;
-use std::num::NonZeroU8;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +82,8 @@ fn run(
 
 proptest! {
     #[test]
-    fn csm_engines_run_programs_right(case in case(), places in 0usize..3, one_sided: bool, keep in 0u8..3, updates in 0u8..4, common_after in 0..4_u8) {
-        let common_after = NonZeroU8::new(common_after);
+    fn csm_engines_run_programs_right(case in case(), places in 0usize..3, one_sided: bool, keep in 0u8..3, updates in 0u8..4, after in 0..5_u8) {
+        let common_after = common_after(after);
         let options = CsmOptions { one_sided, keep, updates, common_after, ..CsmOptions::default() };
         run(case, places, |layout| Box::new(Csm::new(layout, options)))?;
     }
@@ -95,8 +94,8 @@ proptest! {
     }
 
     #[test]
-    fn sc_engines_run_programs_right(case in case(), hold: bool, slice_pages in 0..4_u32, common_after in 0..4_u8) {
-        let (hold, common_after) = (hold.then_some(Duration::from_micros(8)), NonZeroU8::new(common_after));
+    fn sc_engines_run_programs_right(case in case(), hold: bool, slice_pages in 0..4_u32, after in 0..5_u8) {
+        let (hold, common_after) = (hold.then_some(Duration::from_micros(8)), common_after(after));
         run(case, 0, |layout| Box::new(Sc::new(layout, ScOptions { hold, slice_pages, common_after })))?;
     }
 

@@ -19,10 +19,9 @@ use gondwana_coherence::{
     Counters, Csm, CsmOptions, Erc, ErcOptions, Event, Layout, PROTOCOLS, Sc, ScOptions,
 };
 use gondwana_testbed::programs::{Rng, expose_anywhere, place_anywhere, race_free};
-use gondwana_testbed::setup::{Op, Setup};
+use gondwana_testbed::setup::{Op, Setup, common_after};
 use gondwana_testbed::world::{Action, Machine, World};
 use std::collections::BTreeMap;
-use std::num::NonZeroU8;
 use std::num::TryFromIntError;
 use std::time::Duration;
 
@@ -350,7 +349,7 @@ fn is_placed(seed: u64) -> bool {
 fn check_run(protocol: &str, seed: u64) -> Told {
     let setup = setup(seed);
     let one_sided = seed % 2 == 1;
-    let common_after = NonZeroU8::new((seed / 2 % 4) as u8);
+    let common_after = common_after((seed / 2 % 5) as u8);
     let csm =
         |keep| CsmOptions { one_sided, keep, common_after, sample: 4, window: 2, ..CsmOptions::default() };
     let told = match protocol {

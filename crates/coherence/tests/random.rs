@@ -3,10 +3,9 @@
 
 use gondwana_coherence::{Csm, CsmOptions, Erc, ErcOptions, HomeRole, Layout, Page, Sc, ScOptions};
 use gondwana_testbed::programs::{Rng, expose_anywhere, place_anywhere, race_free, racy, with_new_pages};
-use gondwana_testbed::setup::Setup;
+use gondwana_testbed::setup::{Setup, common_after};
 use gondwana_testbed::world::{Action, Machine, World};
 use proptest::prelude::*;
-use std::num::NonZeroU8;
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
@@ -62,7 +61,7 @@ fn case() -> impl Strategy<Value = Case> {
                 let ((migrate, one_sided, keep, window), bulk_limit, hold, (exposed, seed)) = rest;
                 let sample = 1 + (seed % 4) as u32;
                 let updates = (seed / 4 % 4) as u8;
-                let common_after = NonZeroU8::new((seed / 16 % 4) as u8);
+                let common_after = common_after((seed / 16 % 5) as u8);
                 let csm = CsmOptions {
                     migrate,
                     bulk_limit,

@@ -3,11 +3,11 @@
 //!
 //! The litmus programs also name what they must never see. Address 0 and 1 are in page 0, address 2 in page 1.
 
-use gondwana_coherence::{Layout, Sc, ScOptions};
+use gondwana_coherence::{CommonAfter, Layout, Sc, ScOptions};
 use gondwana_testbed::model::Schedules;
 use gondwana_testbed::programs::{self, Rng};
 use gondwana_testbed::setup::Op::{self, Add, Barrier, Lock, Place, Read, Unlock, Write};
-use std::num::NonZeroU8;
+use gondwana_testbed::setup::common_after;
 use std::time::Duration;
 
 const X: usize = 0;
@@ -23,16 +23,21 @@ fn holding(layout: Layout) -> Sc {
 
 /// Pages become common when they are taken for the first time.
 fn common(layout: Layout) -> Sc {
-    Sc::new(layout, ScOptions { common_after: NonZeroU8::new(1), ..ScOptions::default() })
+    Sc::new(layout, ScOptions { common_after: common_after(1), ..ScOptions::default() })
 }
 
 /// The same for the second time.
 fn holding_and_common(layout: Layout) -> Sc {
-    let (hold, common_after) = (Some(Duration::ZERO), NonZeroU8::new(2));
+    let (hold, common_after) = (Some(Duration::ZERO), common_after(2));
     Sc::new(layout, ScOptions { hold, common_after, ..ScOptions::default() })
 }
 
-const MACHINES: [fn(Layout) -> Sc; 4] = [machine, holding, common, holding_and_common];
+/// Pages are common as soon as they are touched.
+fn common_at_once(layout: Layout) -> Sc {
+    Sc::new(layout, ScOptions { common_after: Some(CommonAfter::Touch), ..ScOptions::default() })
+}
+
+const MACHINES: [fn(Layout) -> Sc; 5] = [machine, holding, common, holding_and_common, common_at_once];
 
 /// Checks a program with and without holding and common pages, with and without bringing pages ahead, with each set of managers.
 fn check_all(nodes: usize, threads: &[(usize, &[Op])], change: impl Fn(&mut Schedules<Sc>)) {

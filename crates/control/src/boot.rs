@@ -4,7 +4,7 @@
 //! ever shows it. Only the number of that memfd is in the environment, and the node takes it out again.
 
 use crate::placement::{Homes, ThreadGroup};
-use gondwana_coherence::{Consistency, ProtocolInfo};
+use gondwana_coherence::{CommonAfter, Consistency, ProtocolInfo};
 use gondwana_memory::Mechanism;
 use gondwana_monitor::FilterText;
 use gondwana_rset::ThreadPolicy;
@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
-use std::num::NonZeroU8;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 /// Name of the environment variable that holds the number of the memfd with the [`Boot`].
@@ -49,8 +48,8 @@ pub struct Boot {
     pub locked: Vec<u64>,
     /// How faults are raised and resolved.
     pub mechanism: Mechanism,
-    /// A page becomes common when nodes have used it against each other so often; never if that is `None`.
-    pub common_after: Option<NonZeroU8>,
+    /// When a page becomes common; never if that is `None`.
+    pub common_after: Option<CommonAfter>,
     /// Length of the span in bytes, a multiple of the page size.
     pub span: u64,
     /// How many processors each node counts as having where sets of processors are concerned; the same on all nodes.
@@ -140,11 +139,12 @@ impl Boot {
         gondwana_coherence::protocol(&self.protocol)
     }
 
-    /// True if nodes of the run may read each other's memory.
+    /// True if nodes of the run may read each other's memory, which they need not where all of it is common.
     #[must_use]
     pub fn is_one_sided(&self) -> bool {
         self.protocol().is_some_and(|protocol| protocol.one_sided)
             && matches!(self.fabric, FabricBoot::Shm { .. })
+            && self.common_after != Some(CommonAfter::Touch)
     }
 
     /// Reads the description that the launcher has left, and closes its memfd. All descriptors named in it are

@@ -11,7 +11,7 @@ use crate::run::job::Job;
 use crate::run::options::{self, RunOptions};
 use crate::run::policies::Policies;
 use crate::run::recording_writer::RecordingWriter;
-use crate::run::{expected, homes};
+use crate::run::{common, expected, homes};
 use crate::stats::{AtomicInstructions, Summary};
 use gondwana_console::clean;
 use gondwana_console::create::Readers;
@@ -73,6 +73,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         }
         found => found,
     };
+    let common_after = common::after(&options, protocol, fabric, &policies, &program, monitoring.is_some());
     let counted = found.map(|found| AtomicInstructions { found, locked: locked.len() });
     let start = Instant::now();
     let run = u64::from_ne_bytes(random()?);
@@ -84,6 +85,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         protocol,
         locked,
         reason: reason.clone(),
+        common_after,
         policies,
         path: &program.path,
         monitoring,

@@ -32,6 +32,12 @@ pub fn span(bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
+/// True unless parts of this computer's memory are nearer to some processors than to others. Where the kernel says nothing, it has no NUMA.
+pub fn has_one_memory() -> bool {
+    let list = fs::read_to_string("/sys/devices/system/node/has_memory").unwrap_or_default();
+    !list.trim().contains([',', '-'])
+}
+
 /// Probes memfd_create.
 pub fn memory_files() -> io::Result<()> {
     memfd(0).map(drop)

@@ -4,9 +4,9 @@ use crate::MemoryError;
 use crate::files::out_of_the_way;
 use crate::geometry::{PAGE_SIZE, RUNTIME_BASE};
 use crate::mapping::{map_at, map_common, map_copy, protection};
-use crate::memfd::set_length;
+use crate::memfd::{data_in, next_data, set_length};
 use crate::peer::PEERS_BASE;
-use gondwana_page::Access;
+use gondwana_page::{Access, whole_pages};
 use gondwana_racing::RacingBytesMut;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,7 +28,7 @@ const USUAL_MAPPINGS: usize = 65_530;
 pub struct CommonWords(&'static [AtomicU64]);
 
 /// Bytes of it. Only what is used costs memory.
-const WORDS_BYTES: usize = PAGE_SIZE + (4 << 20);
+const WORDS_BYTES: usize = PAGE_SIZE + (16 << 20);
 
 impl CommonWords {
     /// A word that is far from all others.
@@ -108,7 +108,7 @@ impl CommonFrames {
         unsafe { RacingBytesMut::new(start as *mut u8, count as usize * PAGE_SIZE) }
     }
 
-    /// Maps pages at an address, in place of what is there. The program may have `access` to them.
+    /// Maps pages at an address, in place of what is there, `filled` or to be touched. The program may have `access` to them.
     ///
     /// # Safety
     /// The pages of the file have the contents that belong there, and nobody can access what is replaced.
@@ -118,13 +118,32 @@ impl CommonFrames {
         pages: Range<u32>,
         access: Access,
         executable: bool,
+        filled: bool,
     ) -> Result<(), MemoryError> {
         let protection = protection(access, executable);
         let bytes = pages.len() * PAGE_SIZE;
         // SAFETY: the caller's promise.
-        unsafe { map_common(base, bytes, self.file.as_fd(), self.offset_of(pages.start), protection)? };
+        unsafe {
+            map_common(base, bytes, self.file.as_fd(), self.offset_of(pages.start), protection, filled)?
+        };
         self.insert(pages);
         Ok(())
+    }
+
+    /// The first run of these pages that the file has memory for. All others are zero.
+    pub(crate) fn next_used(&self, pages: Range<u32>) -> Option<Range<u32>> {
+        let used = next_data(&self.file, self.offset_of(pages.start), self.offset_of(pages.end))?;
+        Some(self.pages_of(used))
+    }
+
+    /// All runs of these pages that the file has memory for.
+    pub(crate) fn used(&self, pages: Range<u32>) -> impl Iterator<Item = Range<u32>> {
+        let used = data_in(&self.file, self.offset_of(pages.start), self.offset_of(pages.end));
+        used.into_iter().map(|used| self.pages_of(used))
+    }
+
+    fn pages_of(&self, bytes: Range<usize>) -> Range<u32> {
+        whole_pages(bytes.start - self.offset)..whole_pages(bytes.end - self.offset)
     }
 
     /// Maps pages copy on write, in place of what is there.

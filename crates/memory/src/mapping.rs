@@ -84,8 +84,8 @@ pub(crate) fn protection(access: Access, executable: bool) -> i32 {
     }
 }
 
-/// Maps `bytes` of a memfd from `offset` on, shared and with this protection, in place of what is mapped at `base`, and has the
-/// processor's tables filled in at once.
+/// Maps `bytes` of a memfd from `offset` on, shared and with this protection, in place of what is mapped at `base`. If it is to be
+/// `filled`, the processor's tables are at once.
 ///
 /// # Safety
 /// Nobody can access what is replaced, and the file has the contents that belong there.
@@ -95,8 +95,9 @@ pub(crate) unsafe fn map_common(
     file: BorrowedFd<'_>,
     offset: usize,
     protection: i32,
+    filled: bool,
 ) -> Result<(), MemoryError> {
-    let how = libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_POPULATE;
+    let how = libc::MAP_SHARED | libc::MAP_FIXED | if filled { libc::MAP_POPULATE } else { 0 };
     map_with(protection, base, bytes, file, offset, how)
 }
 

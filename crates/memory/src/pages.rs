@@ -226,10 +226,15 @@ impl Pages {
         self.protection.populated(first, count);
     }
 
-    /// The first run of these pages with frames on this node, including short gaps. All pages of the range before it
+    /// The first run of these pages with frames on this node or common ones, including short gaps. All pages of the range before it
     /// read as zero here.
     #[must_use]
     pub fn next_used(&self, pages: Range<u32>) -> Option<Range<u32>> {
+        let common = self.common.as_ref().and_then(|common| common.next_used(pages.clone()));
+        self.next_used_here(pages).into_iter().chain(common).min_by_key(|run| run.start)
+    }
+
+    fn next_used_here(&self, pages: Range<u32>) -> Option<Range<u32>> {
         /// Gaps of up to this many bytes are included in a run.
         const GAP: usize = 32 * PAGE_SIZE;
         let end = pages.end as usize * PAGE_SIZE;
@@ -434,12 +439,14 @@ impl Pages {
                     // SAFETY: part of the mapping just made.
                     unsafe { copy_private(base + data.start, data.len()) };
                 }
-                for part in self.common.iter().flat_map(|common| common.among(pages.clone())) {
+                let Some(common) = &self.common else { continue };
+                for part in common.among(pages.clone()) {
                     let base = self.geometry.address_of(part.start);
-                    let length = (part.end - part.start) as usize * PAGE_SIZE;
-                    self.common.as_ref().expect("it has the page").map_copy(base, length, part.start)?;
-                    // SAFETY: as above.
-                    unsafe { copy_private(base, length) };
+                    common.map_copy(base, part.len() * PAGE_SIZE, part.start)?;
+                    for used in common.used(part) {
+                        // SAFETY: as above.
+                        unsafe { copy_private(self.geometry.address_of(used.start), used.len() * PAGE_SIZE) };
+                    }
                 }
             }
         }

@@ -371,6 +371,10 @@ impl Env for NodeEnv {
         must_move(self.pages.map_common(first.0, count));
     }
 
+    fn touch_common(&mut self, first: Page, count: u32, go_on: bool) {
+        must_move(self.pages.touch_common(first.0, count, go_on));
+    }
+
     fn map_common_with(&mut self, page: Page, diff: &[u8]) {
         must_be_diff(page, self.pages.patch_common(page.0, diff));
         must_move(self.pages.map_common(page.0, 1));

@@ -24,7 +24,7 @@ use crate::{
     clock,
 };
 use gondwana_coherence::sync::{LockTable, ManagerOf, Object, RestingTable};
-use gondwana_coherence::{Engine, Layout, Managers, Page, Region, StartOptions};
+use gondwana_coherence::{CommonAfter, Engine, Layout, Managers, Page, Region, StartOptions};
 use gondwana_control::{Boot, Consistency, Control, Exchange, FabricBoot};
 use gondwana_elf::{data_segments, loaded};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
@@ -141,6 +141,8 @@ impl Node {
         // SAFETY: the caller promised that nobody else is running; the segments are this process's.
         let mut pages =
             unsafe { Pages::new(span_pages, &data_segments(own), me == NodeId(0), boot.mechanism, frames)? };
+        // Before common pages are to be seen, which nodes that have started already may be using.
+        let data = contents(&pages);
         // SAFETY: as above.
         let common = unsafe { OwnedFd::from_raw_fd(boot.common_fd) };
         let start = ThreadMemory::length(boot.nodes, boot.span);
@@ -165,9 +167,14 @@ impl Node {
                 Region { first: first_data, count: data_pages, managers: Managers::Node(NodeId(0)) },
             ],
         );
-        let data = contents(&pages);
+        let all_common = common_after == Some(CommonAfter::Touch);
         for run in &data {
-            pages.protect(run.start, run.end - run.start, Access::Write)?;
+            let count = run.end - run.start;
+            if all_common {
+                pages.make_common(run.start, count)?;
+            } else {
+                pages.protect(run.start, count, Access::Write)?;
+            }
         }
         let one_sided = boot.is_one_sided() && pages.admit_peers(boot.nodes)?;
         let end = Instant::now() + connect_timeout(boot.nodes);
@@ -192,6 +199,7 @@ impl Node {
             Arc::new(move |object: Object| crate::setup::manager_of(&geometry, &layout, to_usize(object.0)))
         };
         let engine = Engine::new(&layout, protocol, Arc::clone(&lock_table), Arc::clone(&resting), manager);
+        let engine = if all_common { engine.with_common_mutexes() } else { engine };
         let heap = Heap::new(HeapLayout::new(SPAN_BASE, to_usize(part), usize::from(boot.nodes)), me);
         // SAFETY: the launcher left this descriptor to this process alone.
         let control = Control::new(unsafe { OwnedFd::from_raw_fd(boot.control_fd) });

@@ -495,6 +495,16 @@ impl Env for SimEnv<'_> {
         }
     }
 
+    fn touch_common(&mut self, first: Page, count: u32, _go_on: bool) {
+        for page in (first.0..first.0 + count).map(Page) {
+            let size = self.memory.frame(page).len();
+            for memory in self.all() {
+                memory.shared.entry(page).or_insert_with(|| vec![0; size]);
+            }
+        }
+        self.map_common(first, count);
+    }
+
     fn resume(&mut self, waiter: Waiter) {
         match Continuation::of(waiter) {
             Some(continuation) => self.effects.continuations.push(continuation),

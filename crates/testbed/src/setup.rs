@@ -1,7 +1,14 @@
 //! What a run is set up with: the machine's size, and the programs of its threads.
 
-use gondwana_coherence::{Layout, Managers, Page, Region};
+use gondwana_coherence::{CommonAfter, Layout, Managers, Page, Region};
 use gondwana_topology::{Id, NodeId};
+use std::num::NonZeroU8;
+
+/// The number of times after which pages become common; 0: never, 4: as soon as they are touched.
+#[must_use]
+pub fn common_after(number: u8) -> Option<CommonAfter> {
+    if number == 4 { Some(CommonAfter::Touch) } else { NonZeroU8::new(number).map(CommonAfter::Times) }
+}
 
 /// One instruction of a thread. Addresses count bytes from the start of the span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,10 @@
 //! Common pages: pages that all nodes use in one place, which the hardware keeps coherent. `sc/common.rs` says when that is better than
 //! copies.
 //!
-//! The home counts how often it had to tell nodes with copies that a page has changed, and how often the home has moved; not the first
+//! With [`CommonAfter::Touch`], a page is common as soon as a node touches it, with the untouched pages around it, of which its manager
+//! tells all others. There is nothing to move.
+//!
+//! Of other pages, the home counts how often it had to tell nodes with copies that a page has changed, and how often the home has moved; not the first
 //! move and its consequence, by which pages come from the node that has initialised them to the one that uses them. When that is
 //! [`StartOptions::common_after`](crate::StartOptions::common_after), it posts a notice to whoever still has a copy, moves the page to the
 //! common memory, and answers each later request with leave to use it there. A common page stays common.
@@ -26,17 +29,39 @@ use super::Csm;
 use super::message::{CsmMessage, Grant};
 use super::state::{GRANT_RACE, ONLY_CLAIMED, PINNED, REFETCH, REWRITTEN, State, TWIN, WRITE};
 use crate::page_table::Flags;
+use crate::registry::TOUCHED_TOGETHER;
 use crate::runs::{runs, span};
-use crate::{Access, Env, Event, Page, Violation};
+use crate::{Access, CommonAfter, Env, Event, Page, Violation};
 use gondwana_topology::{NodeId, NodeSet};
 
 /// All nodes are told of so many pages that become common together. Of fewer, they hear when they ask.
 const WORTH_TELLING: usize = 8;
 
-/// Most pages that one message names.
-const MOST_PAGES: usize = 1024;
+/// Most runs of pages that one message names.
+const MOST_RUNS: usize = 1024;
 
 impl Csm {
+    /// Makes pages common that nobody has touched, around one that is about to be touched. False if that one is left as it is.
+    pub(super) fn touch_common(&mut self, page: Page, env: &mut dyn Env) -> bool {
+        let like = *self.pages.entry(page);
+        if self.options.common_after != Some(CommonAfter::Touch)
+            || like.has(PINNED)
+            || !env.can_be_common(page)
+        {
+            return false;
+        }
+        let (first, count) = self.pages.around(page, TOUCHED_TOGETHER, |entry| entry.is_alike(&like));
+        for page in span(first, count) {
+            self.pages.entry(page).state = State::HomeCommon;
+        }
+        self.counters.became_common += u64::from(count);
+        env.touch_common(first, count, page == first);
+        for node in self.pages.layout().others().iter() {
+            self.send(node, &CsmMessage::Touched { first, count }, &[], env);
+        }
+        true
+    }
+
     /// Other nodes have just been told that a page of this home has changed; `awaited` of them by messages.
     pub(super) fn count_told_of(&mut self, page: Page, awaited: &NodeSet, env: &mut dyn Env) {
         if self.options.common_after.is_none() {
@@ -68,7 +93,7 @@ impl Csm {
         let moves = known.history.moves();
         let usual = if moves > 0 { 2 } else { 0 };
         let times = known.told.saturating_add(1).saturating_add(moves).saturating_sub(usual);
-        self.options.common_after.is_some_and(|limit| times >= limit.get())
+        self.options.common_after.is_some_and(|after| times >= after.times().get())
             && self.options.one_sided
             && !entry.has(PINNED | GRANT_RACE)
     }
@@ -106,9 +131,10 @@ impl Csm {
         }
         self.counters.became_common += pages.len() as u64;
         if pages.len() >= WORTH_TELLING {
-            for part in pages.chunks(MOST_PAGES) {
+            let runs: Vec<_> = runs(&pages).collect();
+            for part in runs.chunks(MOST_RUNS) {
                 for node in self.pages.layout().others().iter() {
-                    self.send(node, &CsmMessage::Common { pages: part.to_vec() }, &[], env);
+                    self.send(node, &CsmMessage::Common { runs: part.to_vec() }, &[], env);
                 }
             }
         }
@@ -169,21 +195,24 @@ impl Csm {
         }
     }
 
-    /// Other pages are common, of which this node may have copies. Those that it has written, or asked for, it comes to know later.
+    /// Other pages are common, of which this node may have copies unless they were `untouched`. Those that it has written, or asked for, it
+    /// comes to know later.
     pub(super) fn take_commons(
         &mut self,
         home: NodeId,
-        mut pages: Vec<Page>,
+        told: &[(Page, u32)],
+        untouched: bool,
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
         const NAME: &str = "Common";
         self.pages.check_node(NAME, home)?;
-        if !pages.is_sorted_by(|a, b| a < b) {
+        told.iter().try_for_each(|&(first, count)| self.pages.check(first, count))?;
+        if !told.is_sorted_by(|a, b| a.0.0 + a.1 < b.0.0) {
             return Err(Violation::Contents { message: NAME });
         }
         let completed = self.flushes.completed();
+        let mut pages: Vec<Page> = told.iter().flat_map(|&(first, count)| span(first, count)).collect();
         for &page in &pages {
-            self.pages.check(page, 1)?;
             // The home may have come for the page by itself.
             self.withdraw(page, env);
         }
@@ -199,7 +228,11 @@ impl Csm {
         }
         self.counters.invalidations += copies.len() as u64;
         for (first, count) in runs(&pages) {
-            env.map_common(first, count);
+            if untouched {
+                env.touch_common(first, count, false);
+            } else {
+                env.map_common(first, count);
+            }
             self.use_common(home, first, count);
         }
         Ok(())

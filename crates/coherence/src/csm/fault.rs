@@ -36,7 +36,9 @@ impl Csm {
                 Outcome::Wait
             }
             State::Untouched => {
-                self.touch_first(page, ahead, env);
+                if !self.touch_common(page, env) {
+                    self.touch_first(page, ahead, env);
+                }
                 Outcome::Done
             }
             State::HomeShared => {

@@ -75,8 +75,15 @@ pub enum CsmMessage {
     },
     /// Home to all others: these pages are common.
     Common {
-        /// The pages, ascending.
-        pages: Vec<Page>,
+        /// Runs of pages, ascending: the first page of each, and how many there are.
+        runs: Vec<(Page, u32)>,
+    },
+    /// Home to all others: these pages are common, and nobody had touched them before.
+    Touched {
+        /// The first page.
+        first: Page,
+        /// How many there are.
+        count: u32,
     },
     /// Tells the home of these pages which node is to be their home. A node that is not the home passes it on.
     Place {
@@ -180,7 +187,7 @@ impl Encoded for CsmMessage {
             Self::Notices { .. } => 4,
             Self::NoticeAck { .. } => 5,
             Self::Place { .. } | Self::Placed { .. } => 6,
-            Self::Common { .. } => 7,
+            Self::Common { .. } | Self::Touched { .. } => 7,
         })
     }
 }

@@ -64,7 +64,7 @@ pub use state::State;
 
 use crate::message::{Encoded, Encoder, recode};
 use crate::page_table::PageTable;
-use crate::registry::{Consistency, PlacedHomes, ProtocolInfo, StartOptions};
+use crate::registry::{CommonAfter, Consistency, PlacedHomes, ProtocolInfo, StartOptions};
 use crate::runs::span;
 use crate::{
     Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint, Violation,
@@ -75,7 +75,6 @@ use gondwana_topology::{NodeId, NodeSet};
 use outbox::{DiffBatches, FlushId, Notices, SentNotices};
 use state::{DirectoryEntry, PENDING, PINNED, PageEntry, TWIN};
 use std::hash::{Hash, Hasher};
-use std::num::NonZeroU8;
 
 /// This protocol in [`PROTOCOLS`](crate::PROTOCOLS).
 pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
@@ -128,7 +127,7 @@ pub struct CsmOptions {
     /// many updates in a row instead of notices; then one notice. 0: none.
     pub updates: u8,
     /// As [`StartOptions::common_after`].
-    pub common_after: Option<NonZeroU8>,
+    pub common_after: Option<CommonAfter>,
     /// While a monitor observes the node, one in so many releases (at least 1) stops the writers of pages that are kept: it sees
     /// accesses at faults.
     pub sample: u32,
@@ -342,12 +341,15 @@ impl Hash for Csm {
 
 impl Protocol for Csm {
     fn adopt(&mut self, first: Page, count: u32) {
+        let common = self.options.common_after == Some(CommonAfter::Touch);
         for page in span(first, count) {
             let entry = self.pages.entry(page);
             assert_eq!(entry.state, State::Untouched, "page {} can't be adopted", page.0);
-            entry.state = State::HomeExclusive;
+            entry.state = if common { State::HomeCommon } else { State::HomeExclusive };
         }
-        self.counters.exclusive_entered += u64::from(count);
+        let counted =
+            if common { &mut self.counters.became_common } else { &mut self.counters.exclusive_entered };
+        *counted += u64::from(count);
     }
 
     fn fault(
@@ -446,7 +448,8 @@ impl Protocol for Csm {
                 self.take_notices(from, flush, origin, (&pages, &updates), bulk, env)
             }
             CsmMessage::NoticeAck { flush } => self.take_notice_ack(flush, env),
-            CsmMessage::Common { pages } => self.take_commons(from, pages, env),
+            CsmMessage::Common { runs } => self.take_commons(from, &runs, false, env),
+            CsmMessage::Touched { first, count } => self.take_commons(from, &[(first, count)], true, env),
             CsmMessage::Place { first, count, home, used } => self.take_place(first, count, home, used, env),
             CsmMessage::Placed { first, count } => self.take_placed(from, first, count, bulk, env),
         };

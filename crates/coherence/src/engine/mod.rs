@@ -69,6 +69,13 @@ impl Engine {
         }
     }
 
+    /// The same with mutexes that are common from their first use on, where the node can make any common.
+    #[must_use]
+    pub fn with_common_mutexes(mut self) -> Self {
+        self.locks.make_all_common();
+        self
+    }
+
     /// The coherence protocol.
     #[must_use]
     pub fn protocol(&self) -> &dyn Protocol {

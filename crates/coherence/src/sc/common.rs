@@ -8,20 +8,80 @@
 //! [`StartOptions::common_after`](crate::StartOptions::common_after), it takes the page itself, moves it to the common memory, and answers
 //! each later request with leave to use it there. A common page stays common.
 //!
+//! With [`CommonAfter::Touch`], a page is common as soon as a node touches it, with the untouched pages around it, of which the manager
+//! tells all others. There is nothing to move.
+//!
 //! Where a policy has decided who manages a page of this node, no more of its pages become common.
 
 use super::Sc;
 use super::message::ScMessage;
 use super::state::{ASKED, CONTESTED, GIVE, NOBODY, PINNED, Request, ScState};
+use crate::registry::TOUCHED_TOGETHER;
 use crate::runs::{leading, span};
-use crate::{Env, Event, Page, Violation};
+use crate::{CommonAfter, Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
 
 impl Sc {
+    /// Makes pages common that nobody has touched, around one that is about to be touched. Returns how many there are from that one on, or
+    /// `None` if it is left as it is.
+    pub(super) fn touch_common(&mut self, page: Page, env: &mut dyn Env) -> Option<u32> {
+        let entry = *self.pages.entry(page);
+        let touches = self.common_after == Some(CommonAfter::Touch)
+            && !entry.has(PINNED | GIVE)
+            && env.can_be_common(page);
+        if !touches {
+            return None;
+        }
+        let me = self.pages.me();
+        let (first, count) = self.pages.around(page, TOUCHED_TOGETHER, |entry| {
+            entry.owner == NOBODY && entry.manager == me && !entry.has(PINNED | GIVE)
+        });
+        for page in span(first, count) {
+            let entry = self.pages.entry(page);
+            (entry.owner, entry.state) = (me, ScState::Common);
+        }
+        self.counters.became_common += u64::from(count);
+        env.touch_common(first, count, page == first);
+        for node in self.pages.layout().others().iter() {
+            self.send(node, &ScMessage::Touched { first, count }, &[], env);
+        }
+        Some(first.0 + count - page.0)
+    }
+
+    /// The manager has made pages common that nobody had touched. What this node has asked for, its answer brings.
+    pub(super) fn take_touched(
+        &mut self,
+        manager: NodeId,
+        first: Page,
+        count: u32,
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        const NAME: &str = "Touched";
+        self.pages.check(first, count)?;
+        for page in span(first, count) {
+            if self.pages.entry(page).state != ScState::None {
+                return Err(Violation::Unexpected { message: NAME, page });
+            }
+            self.learn_manager(NAME, page, manager)?;
+        }
+        let end = first.0 + count;
+        let mut next = first;
+        while next.0 < end {
+            let free = self.pages.run(next, end - next.0, |entry| !entry.has(ASKED));
+            if free > 0 {
+                env.touch_common(next, free, false);
+                self.counters.became_common += u64::from(free);
+                span(next, free).for_each(|page| self.pages.entry(page).state = ScState::Common);
+            }
+            next.0 += free + 1;
+        }
+        Ok(())
+    }
+
     /// Counts a request that is about to be served. True if something else is to be done first, which has begun: this node, the
     /// manager, takes the page, or has moved it.
     pub(super) fn takes_for_common(&mut self, page: Page, request: Request, env: &mut dyn Env) -> bool {
-        let Some(limit) = self.common_after.filter(|_| request.write) else { return false };
+        let Some(after) = self.common_after.filter(|_| request.write) else { return false };
         let copies = self.copies(page);
         let entry = self.pages.entry(page);
         let takes = entry.owner != request.requester || copies.iter().any(|node| node != request.requester);
@@ -29,7 +89,7 @@ impl Sc {
             return false;
         }
         entry.taken = entry.taken.saturating_add(1);
-        if entry.taken <= limit.get() || !env.can_be_common(page) {
+        if entry.taken <= after.times().get() || !env.can_be_common(page) {
             return false;
         }
         entry.set(CONTESTED);

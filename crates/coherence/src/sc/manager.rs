@@ -43,6 +43,9 @@ impl Sc {
                 self.stall(page);
                 return;
             }
+            if self.pages.entry(page).owner == NOBODY {
+                self.touch_common(page, env);
+            }
             if self.pages.entry(page).state == ScState::Common {
                 self.give_common(page, request, env);
                 self.pages.record(page).queue.pop_front();

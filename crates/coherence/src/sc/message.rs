@@ -77,6 +77,13 @@ pub enum ScMessage {
         /// The manager of these pages.
         manager: NodeId,
     },
+    /// Manager to all others: these pages are common, and nobody had touched them before.
+    Touched {
+        /// The first page.
+        first: Page,
+        /// How many there are.
+        count: u32,
+    },
     /// Manager to a node with copies: give them up and tell the writer.
     Invalidate {
         /// The first page.

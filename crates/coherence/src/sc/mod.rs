@@ -39,7 +39,7 @@ pub use state::ScState;
 
 use crate::message::{Encoded, Encoder, recode};
 use crate::page_table::PageTable;
-use crate::registry::{Consistency, PlacedHomes, ProtocolInfo};
+use crate::registry::{CommonAfter, Consistency, PlacedHomes, ProtocolInfo};
 use crate::runs::span;
 use crate::{
     Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint, Violation,
@@ -49,7 +49,6 @@ use gondwana_topology::{NodeId, NodeSet};
 use hold::Holds;
 use state::{ASKED, KEPT, Managed, NOBODY, PINNED, PageEntry};
 use std::hash::{Hash, Hasher};
-use std::num::NonZeroU8;
 use std::time::Duration;
 
 /// This protocol in [`PROTOCOLS`](crate::PROTOCOLS).
@@ -86,7 +85,7 @@ pub struct ScOptions {
     /// Slices are for so many pages at least: nodes that pass a page to and fro, as for a flag or a lock, need it at once.
     pub slice_pages: u32,
     /// As [`StartOptions::common_after`](crate::StartOptions::common_after).
-    pub common_after: Option<NonZeroU8>,
+    pub common_after: Option<CommonAfter>,
 }
 
 /// What one node knows about one page, for reports and checks.
@@ -111,7 +110,7 @@ pub struct Sc {
     /// Threads that wait for a page, and since when.
     waiting: Vec<(Page, Waiter, Duration)>,
     /// `None` as soon as a policy decides about pages of this node.
-    common_after: Option<NonZeroU8>,
+    common_after: Option<CommonAfter>,
     /// How long pages stay.
     holds: Holds,
     /// Messages that would take away a page that stays.
@@ -292,6 +291,7 @@ impl Sc {
             ScMessage::Common { first, asked, served, manager } => {
                 self.take_common(from, first, (asked, served), manager, env)
             }
+            ScMessage::Touched { first, count } => self.take_touched(from, first, count, env),
             ScMessage::InvalidateAck { first, count, kept } => self.take_ack(first, count, kept, env),
             ScMessage::Confirm { first, count } => self.take_confirm(from, first, count, env),
             ScMessage::Place { first, count, home } => self.take_place(first, count, home, env),
@@ -322,6 +322,7 @@ impl Hash for Sc {
 
 impl Protocol for Sc {
     fn adopt(&mut self, first: Page, count: u32) {
+        let common = self.common_after == Some(CommonAfter::Touch);
         for page in span(first, count) {
             assert_eq!(
                 self.pages.layout().manager(page),
@@ -331,8 +332,13 @@ impl Protocol for Sc {
             );
             assert_eq!(self.pages.entry(page).owner, NOBODY, "page {} can't be adopted", page.0);
             self.own(page);
+            if common {
+                self.pages.entry(page).state = ScState::Common;
+            }
         }
-        self.counters.exclusive_entered += u64::from(count);
+        let counted =
+            if common { &mut self.counters.became_common } else { &mut self.counters.exclusive_entered };
+        *counted += u64::from(count);
     }
 
     fn fault(

@@ -79,6 +79,8 @@ pub struct Entry {
     owner: AtomicU64,
     /// How often the token has left this node.
     departures: AtomicU32,
+    /// Of a common mutex: one more than its place in common memory, or 0 while this node has not looked for it.
+    place: AtomicU32,
 }
 
 impl Entry {
@@ -185,6 +187,18 @@ impl Entry {
     #[must_use]
     pub fn is_common(&self) -> bool {
         self.word() == Word::Common
+    }
+
+    /// Where a common mutex is in common memory, if this node has noted that.
+    #[inline]
+    #[must_use]
+    pub fn place(&self) -> Option<u32> {
+        self.place.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Notes where a common mutex is, for good.
+    pub fn note_place(&self, place: u32) {
+        self.place.store(place + 1, Ordering::Relaxed);
     }
 
     /// The token leaves; returns how often it has, with this time.

@@ -159,6 +159,11 @@ impl Locks {
         }
     }
 
+    /// Mutexes are common from their first use on, as far as that is possible: no token leaves its manager.
+    pub(crate) fn make_all_common(&mut self) {
+        self.common_after = 0;
+    }
+
     /// What happened so far.
     #[must_use]
     pub fn counters(&self) -> &LockCounters {
@@ -168,7 +173,8 @@ impl Locks {
     /// `pthread_mutex_lock` after [`Entry::fast_lock`] said `Slow`. `Done`: the thread holds the mutex; `Wait`:
     /// the waiter is resumed with [`LockGrant::Acquired`] once it does.
     pub fn lock(&mut self, object: Object, thread: Thread, waiter: Waiter, env: &mut dyn LockEnv) -> Outcome {
-        let entry = self.table.settled(object, || (self.manager)(object) == self.me);
+        self.settle(object, env);
+        let entry = self.table.entry(object);
         loop {
             match entry.word() {
                 Word::Free if entry.lock_at_hand(thread) => return Outcome::Done,
@@ -324,7 +330,8 @@ impl Locks {
         if next.node == self.me {
             return false;
         }
-        let entry = self.table.settled(object, || (self.manager)(object) == self.me);
+        self.settle(object, env);
+        let entry = self.table.entry(object);
         // A node that only tries must not wait for the uses of this one.
         let stay = if attempt.is_none() { self.stay(object, next, env.now()) } else { None };
         let rests = stay.is_some_and(|stay| self.will_use(stay, env));
@@ -434,14 +441,12 @@ impl Locks {
     /// All is released: the mutex becomes `common` if it can, otherwise the token goes, and is asked back if threads of this node wait
     /// for it.
     fn pass_on(&mut self, object: Object, to: NodeId, common: bool, env: &mut dyn LockEnv) {
-        let entry = self.table.entry(object);
-        if common && env.make_common(object) {
-            self.counters.common += 1;
+        if common && self.make_common(object, env) {
             send_common(object, to, env);
             self.becomes_common(object, env);
             return;
         }
-        entry.set(Word::Absent);
+        self.table.entry(object).set(Word::Absent);
         let now = env.now();
         let kept = self.left(object, now);
         self.send_token(object, to, kept, env);

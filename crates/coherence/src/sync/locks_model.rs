@@ -69,9 +69,9 @@ fn check_slices(nodes: &[&[&[Op]]], mutexes: u64) {
     check_limited(nodes, mutexes, Limits { slices: true, ..NEVER });
 }
 
-/// The same, where a mutex becomes common when its token leaves a node for the first or the second time.
+/// The same, where a mutex is common from the start, or when its token leaves a node for the first or the second time.
 fn check_common(nodes: &[&[&[Op]]], mutexes: u64) {
-    for common_after in [1, 2] {
+    for common_after in 0..=2 {
         check_limited(nodes, mutexes, Limits { common_after, ..NEVER });
         check_limited(nodes, mutexes, Limits { common_after, kept_uses: 1, ..NEVER });
     }

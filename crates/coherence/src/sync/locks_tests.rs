@@ -353,7 +353,7 @@ proptest! {
         instant: bool,
         kept_uses in 0..4u32,
         slices: bool,
-        common_after in prop_oneof![1..4u32, Just(u32::MAX)],
+        common_after in prop_oneof![0..4u32, Just(u32::MAX)],
         mut seed: u64,
     ) {
         let programs: Vec<Vec<Op>> = sections.into_iter().map(|sections| sections.concat()).collect();

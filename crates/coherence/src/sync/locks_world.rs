@@ -411,15 +411,17 @@ impl World {
         held.iter().collect::<BTreeSet<_>>().len() == held.len()
     }
 
-    /// Every mutex has exactly one token, at a node or on a wire, or none if it is common.
+    /// Every mutex has exactly one token, at a node or on a wire, or none if it is common. Nodes that have not used a common mutex find that
+    /// out when they do.
     pub(super) fn one_token_each(&self, mutexes: u64) -> bool {
         (1..=mutexes).all(|number| {
             let object = Object(number);
             let manager = to_usize(number) % self.nodes.len();
+            let is_common = self.around.common.contains_key(&number);
             let here = |(node, machine): &(usize, &Machine)| match machine.0.table().get(object) {
-                None => *node == manager,
+                None => *node == manager && !is_common,
                 Some(entry) => match entry.word() {
-                    Word::New => *node == manager,
+                    Word::New => *node == manager && !is_common,
                     Word::Absent | Word::Common => false,
                     _ => true,
                 },
@@ -429,7 +431,7 @@ impl World {
                 matches!(message, LockMessage::Token { object: other, common: false, .. } if *other == object)
             };
             let tokens = resting + self.around.wires.values().flatten().filter(token).count();
-            tokens == usize::from(!self.around.common.contains_key(&number))
+            tokens == usize::from(!is_common)
         })
     }
 

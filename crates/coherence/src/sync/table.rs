@@ -2,7 +2,6 @@
 //! that it has kept, an entry that threads change with one atomic instruction each. Readers and writers take no lock; slots are
 //! never given back.
 
-use super::entry::Word;
 use super::object_map::scatter;
 use super::{Entry, Object, ObjectKey, Resting, Thread};
 use gondwana_page::to_usize;
@@ -129,16 +128,6 @@ impl LockTable {
         let common = slots.filter(|slot| slot.entry.is_common());
         common.map(|slot| Object(slot.key.load(Ordering::Acquire)))
     }
-
-    /// The entry of an object, no longer [`Word::New`]: a token rests at its manager at first, and only the slow path
-    /// knows who that is.
-    pub(super) fn settled(&self, object: Object, is_managed_here: impl FnOnce() -> bool) -> &Entry {
-        let entry = self.entry(object);
-        if entry.word() == Word::New {
-            entry.set(if is_managed_here() { Word::Free } else { Word::Absent });
-        }
-        entry
-    }
 }
 
 /// Where the window of an object begins, in slots: objects of one stretch of memory in their order, stretches anywhere.
@@ -187,6 +176,7 @@ impl<E> Table<E> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::entry::Word;
     use super::super::{Fast, Kind, SyncError};
     use super::*;
     use std::collections::HashSet;
@@ -238,7 +228,7 @@ mod tests {
     fn the_fast_path_excludes() {
         let table = LockTable::new();
         let object = Object(0x1000);
-        table.entry(object).set(super::super::entry::Word::Free);
+        table.entry(object).set(Word::Free);
         // A read and a write that are not one step: lost updates show if two threads are inside.
         let count = AtomicU64::new(0);
         std::thread::scope(|scope| {
@@ -294,7 +284,7 @@ mod tests {
     #[test]
     fn kinds_differ_as_posix_says() {
         let entry = Entry::default();
-        entry.set(super::super::entry::Word::Free);
+        entry.set(Word::Free);
         let (me, other) = (Thread(1), Thread(2));
         assert_eq!(entry.fast_unlock(me, || Kind::ErrorCheck), Err(SyncError::NotOwner));
         assert_eq!(

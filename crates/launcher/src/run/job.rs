@@ -20,13 +20,12 @@ use crate::run_registry::{Running, RunningNode};
 use gondwana_console::failure::Failure;
 use gondwana_console::output::tell;
 use gondwana_console::rlimit::explained;
-use gondwana_control::{Boot, FabricBoot, Monitoring, ProtocolInfo, VERSION};
+use gondwana_control::{Boot, CommonAfter, FabricBoot, Monitoring, ProtocolInfo, VERSION};
 use gondwana_fabric::{DEFAULT_RING_BYTES, SegmentError, ShmSegment};
 use gondwana_page::PAGE_BITS;
 use gondwana_recording::RunRecord;
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::num::NonZeroU8;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,6 +47,8 @@ pub struct Job<'a> {
     pub locked: Vec<u64>,
     /// Why its consistency.
     pub reason: String,
+    /// When pages become common.
+    pub common_after: Option<CommonAfter>,
     /// Where threads and pages go.
     pub policies: Policies,
     /// The program's file.
@@ -155,7 +156,7 @@ impl Job<'_> {
             reason: self.reason.clone(),
             locked: self.locked.clone(),
             mechanism: can.mechanism,
-            common_after: self.common_after(),
+            common_after: self.common_after,
             span: can.span,
             processors_each: self.policies.processors_each,
             threads: self.policies.threads.clone(),
@@ -173,17 +174,6 @@ impl Job<'_> {
         })
     }
 
-    /// A page becomes common when nodes have used it against each other so often. The monitor sees what
-    /// moves, so that it has everything move; pages cannot be common to computers, nor where addresses are
-    /// limited.
-    fn common_after(&self) -> Option<NonZeroU8> {
-        let can = self.protocol.common
-            && self.fabric == Fabric::Shm
-            && self.monitoring.is_none()
-            && limits::has_all_addresses();
-        NonZeroU8::new(self.options.common_after).filter(|_| can)
-    }
-
     /// The answer to queries before any node has reported. Nodes are on these hosts in turn, or on this computer if
     /// there are none.
     pub fn running(&self, span: u64, hosts: &[&str]) -> Running {
@@ -197,7 +187,7 @@ impl Job<'_> {
             processors_each: self.policies.processors_each,
             span,
             monitored: self.options.monitor.is_some(),
-            common: self.common_after().is_some(),
+            common: self.common_after.is_some(),
             nodes: (0..self.nodes).map(|node| RunningNode::starting(host(node))).collect(),
         }
     }

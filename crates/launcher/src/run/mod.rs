@@ -1,5 +1,6 @@
 //! A run on nodes that have been started: its options and plan, its supervision and its recording.
 
+pub(crate) mod common;
 mod counter_banks;
 pub(crate) mod expected;
 pub(crate) mod homes;

@@ -2,12 +2,13 @@
 
 use clap::builder::PossibleValuesParser;
 use gondwana_console::failure::Failure;
-use gondwana_control::{Monitoring, PROTOCOLS, ProtocolInfo, check_filters};
+use gondwana_control::{CommonAfter, Monitoring, PROTOCOLS, ProtocolInfo, check_filters};
 use gondwana_memory::{PAGE_SIZE, RUNTIME_BASE, SPAN_BASE};
 use gondwana_monitor::FilterText;
 use gondwana_topology::MAX_NODES;
 use gondwana_topology::MAX_PROCESSORS;
 use std::ffi::{OsStr, OsString};
+use std::num::NonZeroU8;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -40,10 +41,11 @@ pub struct RunOptions {
     /// Coherence protocol [default: the one for the consistency]
     #[arg(long, value_parser = protocols())]
     protocol: Option<String>,
-    /// Number of times that nodes use a page against each other before it becomes common: all nodes then map it, and the hardware
-    /// keeps it coherent. 0: never. Over shm only, and not with --monitor
-    #[arg(long, value_name = "TIMES", default_value_t = 1)]
-    pub common_after: u8,
+    /// When a page becomes common, so that all nodes map it and the hardware keeps it coherent: as soon as a node touches it (touch), or
+    /// when nodes have used it against each other so often; 0: never. Over shm only, and not with --monitor [default: touch; 1 with
+    /// several memories (NUMA), --memory or --plan]
+    #[arg(long, value_name = "touch|TIMES", value_parser = common_when)]
+    pub common_after: Option<CommonWhen>,
     /// Placement of new threads: fill, round-robin, or sets with ; between them, as in node:0;node:1
     #[arg(long, value_name = "POLICY", default_value = "round-robin")]
     pub threads: String,
@@ -97,6 +99,19 @@ pub struct RunOptions {
 
 fn protocols() -> PossibleValuesParser {
     PossibleValuesParser::new(PROTOCOLS.iter().map(|protocol| protocol.name))
+}
+
+/// When pages become common; never if that is `None`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommonWhen(pub Option<CommonAfter>);
+
+fn common_when(text: &str) -> Result<CommonWhen, String> {
+    if text == "touch" {
+        return Ok(CommonWhen(Some(CommonAfter::Touch)));
+    }
+    let times: u8 =
+        text.parse().map_err(|_| "touch is expected, or a number of times up to 255".to_owned())?;
+    Ok(CommonWhen(NonZeroU8::new(times).map(CommonAfter::Times)))
 }
 
 fn count(text: &str) -> Result<u64, String> {

@@ -52,6 +52,11 @@ impl Policies {
         Ok(Self { threads, groups, homes, plan, processors_each })
     }
 
+    /// True if homes of pages are asked for.
+    pub fn place_memory(&self) -> bool {
+        self.homes != Homes::default()
+    }
+
     /// The requests of the run that the plan was made from.
     pub fn before(&self) -> Option<Traffic> {
         self.plan.before

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 /// Memory of a node at one moment, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Used {
-    /// Shared pages that it has a copy of, its own or another node's.
+    /// Shared pages that it has a copy of, its own or another node's. Common ones are no node's.
     pub shared: u64,
     /// All pages of the process that are in memory.
     pub resident: u64,

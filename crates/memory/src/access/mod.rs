@@ -170,11 +170,12 @@ impl Protection {
         (limit_in(state), is_executable(state))
     }
 
-    /// How many pages from `first` on, before `end`, have the same [`limit`](Protection::limit_of), at consecutive addresses.
+    /// How many pages from `first` on, before `end`, have the same [`limit`](Protection::limit_of) and are
+    /// [included](Protection::is_included) or not, at consecutive addresses.
     pub(crate) fn alike(&self, first: u32, end: u32) -> u32 {
         let end = first + self.geometry.consecutive(first, end);
-        let limit = self.limit_of(first);
-        leading(first..end, |page| self.limit_of(page) == limit)
+        let like = |page| (self.limit_of(page), self.is_included(page));
+        leading(first..end, |page| like(page) == like(first))
     }
 
     /// True if the page is not excluded.

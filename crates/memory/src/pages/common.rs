@@ -48,6 +48,20 @@ impl Pages {
         self.map_common(first, count)
     }
 
+    /// Has the program use pages in the common file from now on that nobody has touched. If threads `go_on` there from the page before, which
+    /// somebody has touched, all are given memory at once: that takes half as long as one fault for each.
+    ///
+    /// # Errors
+    /// If the kernel refuses: the node cannot go on.
+    ///
+    /// # Panics
+    /// If no pages [may become common](Pages::share).
+    pub fn touch_common(&mut self, first: u32, count: u32, go_on: bool) -> Result<(), MemoryError> {
+        let common = self.common.as_ref().expect("there is a common file");
+        let filled = go_on && first > 0 && common.next_used(first - 1..first).is_some();
+        self.map_from_common(first, count, filled)
+    }
+
     /// [`Pages::patch`] of a common page, which the program need not use there yet.
     ///
     /// # Errors
@@ -67,6 +81,10 @@ impl Pages {
     /// # Panics
     /// If no pages [may become common](Pages::share).
     pub fn map_common(&mut self, first: u32, count: u32) -> Result<(), MemoryError> {
+        self.map_from_common(first, count, true)
+    }
+
+    fn map_from_common(&mut self, first: u32, count: u32, filled: bool) -> Result<(), MemoryError> {
         let common = self.common.as_mut().expect("there is a common file");
         let (mut start, end) = (first, first + count);
         while start < end {
@@ -76,8 +94,9 @@ impl Pages {
             if self.protection.is_included(start) {
                 // SAFETY: the program cannot access the pages, and the contents are there.
                 unsafe {
-                    common.map(self.geometry.address_of(start), start..start + run, access, executable)?
-                };
+                    let base = self.geometry.address_of(start);
+                    common.map(base, start..start + run, access, executable, filled)?;
+                }
             }
             self.protection.becomes_common(start, run);
             start += run;

@@ -49,9 +49,24 @@ impl CommonMutexes {
         })
     }
 
+    /// The mutex that has this [place](CommonMutexes::index).
+    #[inline]
+    pub(crate) fn at(&self, index: u32) -> Option<CommonMutex> {
+        let start = index as usize * WORDS;
+        self.0.get(start..start + WORDS).map(CommonMutex)
+    }
+
+    /// The number of a mutex's place.
+    pub(crate) fn index(&self, mutex: CommonMutex) -> u32 {
+        let bytes = mutex.0.as_ptr() as usize - self.0.as_ptr() as usize;
+        u32::try_from(bytes / size_of_val(mutex.0)).expect("there are fewer places")
+    }
+
     /// A mutex that has a place.
     pub(crate) fn get(&self, object: Object) -> Option<CommonMutex> {
-        self.places(object).find(|mutex| mutex.0[0].load(Ordering::Acquire) == object.0)
+        // No place is ever given back, so that none is behind an empty one.
+        let mut keys = self.places(object).map(|mutex| (mutex, mutex.0[0].load(Ordering::Acquire)));
+        keys.find(|(_, key)| [0, object.0].contains(key)).filter(|(_, key)| *key != 0).map(|(mutex, _)| mutex)
     }
 
     fn places(&self, object: Object) -> impl Iterator<Item = CommonMutex> {
@@ -135,12 +150,16 @@ impl CommonMutex {
         possible
     }
 
+    /// True if the holder has locked it more often than it has unlocked it since.
+    pub(crate) fn is_deep(self) -> bool {
+        self.held().load(Ordering::Relaxed) & DEPTH > 1
+    }
+
     /// The holder unlocks it; true if it has locked it more often.
     pub(crate) fn undeepen(self) -> bool {
-        let held = self.held().load(Ordering::Relaxed);
-        let deep = held & DEPTH > 1;
+        let deep = self.is_deep();
         if deep {
-            self.held().store(held - 1, Ordering::Relaxed);
+            self.held().store(self.held().load(Ordering::Relaxed) - 1, Ordering::Relaxed);
         }
         deep
     }

@@ -125,11 +125,16 @@ impl Node {
 
     /// Makes what this node wrote visible to threads that learn of it later by memory that nodes have in common, and waits for that.
     fn release_written(&'static self, object: Option<Object>) {
-        let is_released = self.sync.released.load(Ordering::Acquire);
-        if is_released && !self.sync.unseen_reads.is_some_and(|reads| reads.any()) {
+        if self.has_released() {
             return;
         }
         self.privately(move || self.complete_release(SyncPoint { object, ..SyncPoint::default() }, vec![]));
+    }
+
+    /// True if all that the calling thread has written is released.
+    fn has_released(&'static self) -> bool {
+        let is_released = self.sync.released.load(Ordering::Acquire);
+        is_released && !self.sync.unseen_reads.is_some_and(|reads| reads.any())
     }
 
     /// The same for a message to one node only.

@@ -14,7 +14,9 @@ use std::time::Instant;
 impl Node {
     /// `pthread_mutex_init`.
     pub fn mutex_init(&'static self, mutex: usize) {
-        if let Some(common) = self.common_mutex(Object(mutex as u64)) {
+        let place = self.sync.common_mutexes.as_ref().and_then(|common| common.get(Object(mutex as u64)));
+        if let Some(common) = place {
+            // Also if no thread of this node has used the one that was there before.
             common.free();
         } else if self.sync.lock_table.get(Object(mutex as u64)).is_some() {
             // A mutex that no thread of this node used has nothing to forget here.
@@ -48,13 +50,34 @@ impl Node {
 
     /// The mutex, if it is common.
     fn common_mutex(&'static self, mutex: Object) -> Option<CommonMutex> {
-        self.sync.lock_table.get(mutex).filter(|entry| entry.is_common())?;
-        self.sync.common_mutexes.as_ref()?.get(mutex)
+        let entry = self.sync.lock_table.get(mutex).filter(|entry| entry.is_common())?;
+        let common = self.sync.common_mutexes.as_ref()?;
+        if let Some(place) = entry.place() {
+            return common.at(place);
+        }
+        let found = common.get(mutex)?;
+        entry.note_place(common.index(found));
+        Some(found)
     }
 
-    /// `pthread_mutex_lock` of a mutex that rests here, free; otherwise false. What is not shared never rests here.
+    /// A common mutex that this node has used before.
+    #[inline(always)]
+    fn common_at_hand(&'static self, entry: &Entry) -> Option<CommonMutex> {
+        self.sync.common_mutexes.as_ref()?.at(entry.place()?)
+    }
+
+    /// Locks a common mutex, if it is at hand and free.
+    #[inline(never)]
+    fn lock_common_at_hand(&'static self, entry: &Entry, object: Object, thread: ThreadId) -> bool {
+        let taken = self.common_at_hand(entry).filter(|mutex| mutex.try_take());
+        let Some(mutex) = taken else { return false };
+        self.own_common(mutex, object, thread);
+        true
+    }
+
+    /// `pthread_mutex_lock` of a mutex that rests here, free, or is common and free; otherwise false. What is not shared is neither.
     ///
-    /// Most locking is this. It calls nothing, so that the function that it becomes part of has no registers to save.
+    /// Most locking is this. It calls nothing where the mutex rests, so that the function that it becomes part of has no registers to save.
     #[inline(always)]
     pub fn mutex_lock_at_hand(&'static self, mutex: usize) -> bool {
         let (Some(entry), Some(thread)) =
@@ -62,6 +85,9 @@ impl Node {
         else {
             return false;
         };
+        if entry.is_common() {
+            return self.lock_common_at_hand(entry, Object(mutex as u64), ThreadId(thread.id));
+        }
         let locked = entry.lock_at_hand(ThreadId(thread.id));
         if locked {
             count_lock();
@@ -69,14 +95,28 @@ impl Node {
         locked
     }
 
-    /// `pthread_mutex_unlock` of a mutex that the calling thread has locked once, while nobody waits for it; otherwise
-    /// false.
+    /// `pthread_mutex_unlock` of a mutex that the calling thread has locked once, while nobody waits for it and, if it is common, there is
+    /// nothing to release; otherwise false.
     #[inline(always)]
     pub fn mutex_unlock_at_hand(&'static self, mutex: usize) -> bool {
         match (self.sync.lock_table.at_hand(Object(mutex as u64)), Thread::known()) {
-            (Some(entry), Some(thread)) => entry.unlock_at_hand(ThreadId(thread.id)),
+            (Some(entry), Some(thread)) => {
+                let thread = ThreadId(thread.id);
+                entry.unlock_at_hand(thread) || entry.is_common() && self.unlock_common_at_hand(entry, thread)
+            }
             _ => false,
         }
+    }
+
+    #[inline(never)]
+    fn unlock_common_at_hand(&'static self, entry: &Entry, thread: ThreadId) -> bool {
+        let held = self.common_at_hand(entry).filter(|mutex| mutex.is_held_by(thread) && !mutex.is_deep());
+        let Some(mutex) = held else { return false };
+        let is_released = self.boot.consistency == Consistency::Sc || self.has_released();
+        if is_released {
+            mutex.free();
+        }
+        is_released
     }
 
     /// The entry of a mutex, which is made with its locks where no fault can stop the thread midway.

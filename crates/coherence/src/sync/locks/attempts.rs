@@ -20,7 +20,8 @@ impl Locks {
         waiter: Waiter,
         env: &mut dyn LockEnv,
     ) -> TryOutcome {
-        let entry = self.table.settled(object, || (self.manager)(object) == self.me);
+        self.settle(object, env);
+        let entry = self.table.entry(object);
         let word = loop {
             match entry.word() {
                 Word::Free if entry.lock_at_hand(thread) => return TryOutcome::Acquired,
@@ -80,7 +81,8 @@ impl Locks {
 
     /// `to` wants to hear if a thread of this node holds the mutex or gets it.
     pub(super) fn asked(&mut self, object: Object, to: NodeId, attempt: u64, env: &mut dyn LockEnv) {
-        let entry = self.table.settled(object, || (self.manager)(object) == self.me);
+        self.settle(object, env);
+        let entry = self.table.entry(object);
         if entry.is_locked() {
             env.send(to, &LockMessage::Busy { object, attempt });
             return;

@@ -6,7 +6,8 @@ use crate::sync::{LockMessage, Object};
 use gondwana_topology::NodeId;
 
 /// When its token has left a node so often, a mutex becomes common where that is possible: who locks and unlocks it is told by
-/// no message, however often it changes hands. Nodes but for the manager, where it has rested before anybody used it, count one more.
+/// no message, however often it changes hands. Nodes but for the manager, where it has rested before anybody used it, count one more. With 0
+/// it is common as soon as it is used.
 pub(super) const COMMON_AFTER: u32 = 2;
 
 /// A node that has asked for the token learns that the mutex is common.
@@ -15,6 +16,29 @@ pub(super) fn send_common(object: Object, to: NodeId, env: &mut dyn LockEnv) {
 }
 
 impl Locks {
+    /// A thread of this node, or another node, wants a mutex that nobody here has used yet: it is common, or its token rests at the manager.
+    /// All nodes decide alike, as no common mutex ever loses its place to another.
+    pub(super) fn settle(&mut self, object: Object, env: &mut dyn LockEnv) {
+        if self.table.entry(object).word() != Word::New {
+            return;
+        }
+        let is_common = self.common_after == 0 && (env.is_common(object) || self.make_common(object, env));
+        self.table.entry(object).set(if is_common {
+            Word::Common
+        } else if (self.manager)(object) == self.me {
+            Word::Free
+        } else {
+            Word::Absent
+        });
+    }
+
+    /// Makes the mutex common if that is possible.
+    pub(super) fn make_common(&mut self, object: Object, env: &mut dyn LockEnv) -> bool {
+        let made = env.make_common(object);
+        self.counters.common += u64::from(made);
+        made
+    }
+
     /// The token that was asked for does not come: the mutex is common.
     pub(super) fn learn_common(&mut self, object: Object, from: NodeId, env: &mut dyn LockEnv) -> bool {
         let Some(queue) = self.queues.get_mut(object) else { return false };
