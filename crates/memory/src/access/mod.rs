@@ -188,6 +188,21 @@ impl Protection {
         self.now.get(page) & record::COMMON != 0
     }
 
+    /// Gives memory to common pages, which the application view shows already, at once: that takes half as long as a fault for each.
+    pub(crate) fn fill_common(&self, pages: Range<u32>) -> Result<(), MemoryError> {
+        let Backend::Uffd(uffd) = &self.backend else { return Ok(()) };
+        let mut start = pages.start;
+        while start < pages.end {
+            let run =
+                leading(start..pages.end, |page| self.is_included(page)).min(self.alike(start, pages.end));
+            if run > 0 && limit_in(self.now.get(start)) == Access::Write {
+                uffd.populate_others(self.geometry.address_of(start), run)?;
+            }
+            start += run.max(1);
+        }
+        Ok(())
+    }
+
     /// The application view shows the common pages here from now on, which the program may access as it likes.
     pub(crate) fn becomes_common(&mut self, first: u32, count: u32) {
         for page in first..first + count {

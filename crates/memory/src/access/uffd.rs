@@ -80,6 +80,9 @@ fn call<T>(fd: &OwnedFd, request: u32, argument: &mut T) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Touches of pages that are not there, or not mapped.
+const TOUCHES: u32 = sys::UFFDIO_REGISTER_MODE_MISSING | sys::UFFDIO_REGISTER_MODE_MINOR;
+
 /// The faults of one process.
 pub(crate) struct Uffd(OwnedFd);
 
@@ -103,9 +106,10 @@ impl Uffd {
     }
 
     pub(super) fn register(&self, base: usize, count: u32) -> Result<(), MemoryError> {
-        let mode = sys::UFFDIO_REGISTER_MODE_MISSING
-            | sys::UFFDIO_REGISTER_MODE_MINOR
-            | sys::UFFDIO_REGISTER_MODE_WP;
+        self.register_for(base, count, TOUCHES | sys::UFFDIO_REGISTER_MODE_WP)
+    }
+
+    fn register_for(&self, base: usize, count: u32, mode: u32) -> Result<(), MemoryError> {
         let mut argument =
             sys::uffdio_register { range: range(base, count), mode: u64::from(mode), ioctls: 0 };
         call(&self.0, ioctl::UFFDIO_REGISTER, &mut argument)
@@ -161,6 +165,17 @@ impl Uffd {
             let result = call(&self.0, ioctl::UFFDIO_ZEROPAGE, &mut argument);
             (result, argument.zeropage)
         })
+    }
+
+    /// [`Uffd::populate`] of pages that are none of this userfaultfd's, before and afterwards.
+    pub(super) fn populate_others(&self, base: usize, count: u32) -> Result<(), MemoryError> {
+        // Without write protection, whose end would make the first write of each page one more fault.
+        self.register_for(base, count, TOUCHES)?;
+        let populated = self.populate(base, count);
+        let mut argument = range(base, count);
+        call(&self.0, ioctl::UFFDIO_UNREGISTER, &mut argument)
+            .map_err(|source| MemoryError::System { what: "unregistering memory", source })?;
+        populated
     }
 
     /// Puts the memfd's pages into the program's view.

@@ -49,7 +49,7 @@ impl Pages {
     }
 
     /// Has the program use pages in the common file from now on that nobody has touched. If threads `go_on` there from the page before, which
-    /// somebody has touched, all are given memory at once: that takes half as long as one fault for each.
+    /// somebody has touched, all are given memory at once.
     ///
     /// # Errors
     /// If the kernel refuses: the node cannot go on.
@@ -58,8 +58,12 @@ impl Pages {
     /// If no pages [may become common](Pages::share).
     pub fn touch_common(&mut self, first: u32, count: u32, go_on: bool) -> Result<(), MemoryError> {
         let common = self.common.as_ref().expect("there is a common file");
-        let filled = go_on && first > 0 && common.next_used(first - 1..first).is_some();
-        self.map_from_common(first, count, filled)
+        let fills = go_on && first > 0 && common.next_used(first - 1..first).is_some();
+        self.map_from_common(first, count, false)?;
+        if fills {
+            self.protection.fill_common(first..first + count)?;
+        }
+        Ok(())
     }
 
     /// [`Pages::patch`] of a common page, which the program need not use there yet.
