@@ -11,6 +11,13 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Page(pub u32);
 
+impl Page {
+    /// The page before it, unless it is the first one.
+    pub(crate) fn before(self) -> Option<Self> {
+        self.0.checked_sub(1).map(Self)
+    }
+}
+
 /// Names whatever waits for an operation to complete; meaningful only to the node that chose it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waiter(pub u64);
@@ -221,9 +228,9 @@ pub trait Env {
     fn make_common(&mut self, _first: Page, _count: u32) {}
     /// From now on threads of this node use pages there that another node has moved. They can access nothing of them now.
     fn map_common(&mut self, _first: Page, _count: u32) {}
-    /// From now on threads of this node use pages there that nobody has touched, so that they are zero. If they `go_on`, they come
-    /// from the page before, and will touch all of these if they have touched that.
-    fn touch_common(&mut self, _first: Page, _count: u32, _go_on: bool) {}
+    /// From now on threads of this node use pages there that nobody has touched, so that they are zero. They have come
+    /// `from` that page, if any, and will touch all of these if somebody has touched that.
+    fn touch_common(&mut self, _first: Page, _count: u32, _from: Option<Page>) {}
     /// [`Env::map_common`] of a page to which a diff that is not empty is applied before.
     fn map_common_with(&mut self, _page: Page, _diff: &[u8]) {}
     /// The time since some moment.

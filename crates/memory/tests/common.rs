@@ -26,7 +26,7 @@ fn untouched_pages_become_common_around_what_is_private() {
         place(3).write_volatile(7);
     }
 
-    pages.touch_common(0, 8, false).unwrap();
+    pages.touch_common(0, 8, None).unwrap();
     let common = |pages: &Pages| (0..9).map(|page| pages.is_common(page)).collect::<Vec<_>>();
     assert_eq!(common(&pages), [true, true, true, false, false, true, true, true, false]);
     assert_eq!(pages.next_used(0..PAGES), None, "they take memory as they are touched");
@@ -42,12 +42,12 @@ fn untouched_pages_become_common_around_what_is_private() {
     assert_eq!(pages.next_used(2..PAGES), Some(7..8));
 
     // Whoever goes on from a page that was touched gets memory for all that become common.
-    pages.touch_common(8, 4, true).unwrap();
+    pages.touch_common(8, 4, Some(7)).unwrap();
     let filled = if mechanism == Mechanism::Userfaultfd { Some(8..12) } else { None };
     assert_eq!(pages.next_used(8..PAGES), filled);
     // SAFETY: mapped, and no other thread uses it.
     assert_eq!(unsafe { place(9).read_volatile() }, 0);
-    pages.touch_common(20, 4, true).unwrap();
+    pages.touch_common(20, 4, Some(19)).unwrap();
     assert_eq!(pages.next_used(12..PAGES), None);
 
     // SAFETY: nobody uses the private mapping any more.

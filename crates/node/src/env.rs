@@ -371,8 +371,8 @@ impl Env for NodeEnv {
         must_move(self.pages.map_common(first.0, count));
     }
 
-    fn touch_common(&mut self, first: Page, count: u32, go_on: bool) {
-        must_move(self.pages.touch_common(first.0, count, go_on));
+    fn touch_common(&mut self, first: Page, count: u32, from: Option<Page>) {
+        must_move(self.pages.touch_common(first.0, count, from.map(|page| page.0)));
     }
 
     fn map_common_with(&mut self, page: Page, diff: &[u8]) {

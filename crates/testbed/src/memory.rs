@@ -495,7 +495,7 @@ impl Env for SimEnv<'_> {
         }
     }
 
-    fn touch_common(&mut self, first: Page, count: u32, _go_on: bool) {
+    fn touch_common(&mut self, first: Page, count: u32, _from: Option<Page>) {
         for page in (first.0..first.0 + count).map(Page) {
             let size = self.memory.frame(page).len();
             for memory in self.all() {

@@ -41,8 +41,8 @@ const WORTH_TELLING: usize = 8;
 const MOST_RUNS: usize = 1024;
 
 impl Csm {
-    /// Makes pages common that nobody has touched, around one that is about to be touched. False if that one is left as it is.
-    pub(super) fn touch_common(&mut self, page: Page, env: &mut dyn Env) -> bool {
+    /// Makes pages common that nobody has touched, around one that `toucher` is about to touch. False if that one is left as it is.
+    pub(super) fn touch_common(&mut self, page: Page, toucher: NodeId, env: &mut dyn Env) -> bool {
         let like = *self.pages.entry(page);
         if self.options.common_after != Some(CommonAfter::Touch)
             || like.has(PINNED)
@@ -55,7 +55,8 @@ impl Csm {
             self.pages.entry(page).state = State::HomeCommon;
         }
         self.counters.became_common += u64::from(count);
-        env.touch_common(first, count, page == first);
+        let goes_on = page == first && toucher == self.pages.me();
+        env.touch_common(first, count, if goes_on { first.before() } else { None });
         for node in self.pages.layout().others().iter() {
             self.send(node, &CsmMessage::Touched { first, count }, &[], env);
         }
@@ -211,6 +212,9 @@ impl Csm {
             return Err(Violation::Contents { message: NAME });
         }
         let completed = self.flushes.completed();
+        // What this node has asked for, its answer brings.
+        let goes_on = |first: &Page| self.pages.get(*first).state == State::Fetching;
+        let from = told.first().map(|run| run.0).filter(goes_on).and_then(Page::before);
         let mut pages: Vec<Page> = told.iter().flat_map(|&(first, count)| span(first, count)).collect();
         for &page in &pages {
             // The home may have come for the page by itself.
@@ -229,7 +233,7 @@ impl Csm {
         self.counters.invalidations += copies.len() as u64;
         for (first, count) in runs(&pages) {
             if untouched {
-                env.touch_common(first, count, false);
+                env.touch_common(first, count, from);
             } else {
                 env.map_common(first, count);
             }

@@ -36,7 +36,7 @@ impl Csm {
                 Outcome::Wait
             }
             State::Untouched => {
-                if !self.touch_common(page, env) {
+                if !self.touch_common(page, self.pages.me(), env) {
                     self.touch_first(page, ahead, env);
                 }
                 Outcome::Done

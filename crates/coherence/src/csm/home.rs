@@ -38,7 +38,7 @@ impl Csm {
             let count = count.min(self.options.window);
             if entry.has(PINNED) && entry.probable_home == self.pages.me() {
                 self.touch_first(first, count, env);
-            } else if !self.touch_common(first, env) {
+            } else if !self.touch_common(first, requester, env) {
                 self.place_first(first, count, env);
             }
         }

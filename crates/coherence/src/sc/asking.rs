@@ -17,7 +17,7 @@ impl Sc {
         let me = self.pages.me();
         let like = *self.pages.entry(first);
         if manager == me && like.owner == NOBODY {
-            return self.touch_common(first, env).unwrap_or_else(|| self.touch_first(first, most, env));
+            return self.touch_common(first, me, env).unwrap_or_else(|| self.touch_first(first, most, env));
         }
         let asked = 1 + self.pages.run(Page(first.0 + 1), most - 1, |entry| {
             entry.manager == like.manager

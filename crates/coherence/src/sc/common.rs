@@ -22,9 +22,9 @@ use crate::{CommonAfter, Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
 
 impl Sc {
-    /// Makes pages common that nobody has touched, around one that is about to be touched. Returns how many there are from that one on, or
-    /// `None` if it is left as it is.
-    pub(super) fn touch_common(&mut self, page: Page, env: &mut dyn Env) -> Option<u32> {
+    /// Makes pages common that nobody has touched, around one that `toucher` is about to touch. Returns how many there are from that one on,
+    /// or `None` if it is left as it is.
+    pub(super) fn touch_common(&mut self, page: Page, toucher: NodeId, env: &mut dyn Env) -> Option<u32> {
         let entry = *self.pages.entry(page);
         let touches = self.common_after == Some(CommonAfter::Touch)
             && !entry.has(PINNED | GIVE)
@@ -41,7 +41,8 @@ impl Sc {
             (entry.owner, entry.state) = (me, ScState::Common);
         }
         self.counters.became_common += u64::from(count);
-        env.touch_common(first, count, page == first);
+        let goes_on = page == first && toucher == me;
+        env.touch_common(first, count, if goes_on { first.before() } else { None });
         for node in self.pages.layout().others().iter() {
             self.send(node, &ScMessage::Touched { first, count }, &[], env);
         }
@@ -64,12 +65,13 @@ impl Sc {
             }
             self.learn_manager(NAME, page, manager)?;
         }
+        let from = if self.pages.entry(first).has(ASKED) { first.before() } else { None };
         let end = first.0 + count;
         let mut next = first;
         while next.0 < end {
             let free = self.pages.run(next, end - next.0, |entry| !entry.has(ASKED));
             if free > 0 {
-                env.touch_common(next, free, false);
+                env.touch_common(next, free, from);
                 self.counters.became_common += u64::from(free);
                 span(next, free).for_each(|page| self.pages.entry(page).state = ScState::Common);
             }

@@ -44,7 +44,7 @@ impl Sc {
                 return;
             }
             if self.pages.entry(page).owner == NOBODY {
-                self.touch_common(page, env);
+                self.touch_common(page, request.requester, env);
             }
             if self.pages.entry(page).state == ScState::Common {
                 self.give_common(page, request, env);

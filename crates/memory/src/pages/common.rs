@@ -48,7 +48,7 @@ impl Pages {
         self.map_common(first, count)
     }
 
-    /// Has the program use pages in the common file from now on that nobody has touched. If threads `go_on` there from the page before, which
+    /// Has the program use pages in the common file from now on that nobody has touched. If its threads come `from` a page that
     /// somebody has touched, all are given memory at once.
     ///
     /// # Errors
@@ -56,9 +56,9 @@ impl Pages {
     ///
     /// # Panics
     /// If no pages [may become common](Pages::share).
-    pub fn touch_common(&mut self, first: u32, count: u32, go_on: bool) -> Result<(), MemoryError> {
+    pub fn touch_common(&mut self, first: u32, count: u32, from: Option<u32>) -> Result<(), MemoryError> {
         let common = self.common.as_ref().expect("there is a common file");
-        let fills = go_on && first > 0 && common.next_used(first - 1..first).is_some();
+        let fills = from.is_some_and(|page| common.next_used(page..page + 1).is_some());
         self.map_from_common(first, count, false)?;
         if fills {
             self.protection.fill_common(first..first + count)?;
@@ -77,7 +77,8 @@ impl Pages {
         diff::apply(bytes, self.common.as_ref().expect("there is a common file").frames(page, 1))
     }
 
-    /// The program uses pages in the common file from now on, which it cannot access now. They have contents there.
+    /// The program uses pages in the common file from now on, which it cannot access now. They have contents there, or nobody has touched
+    /// them.
     ///
     /// # Errors
     /// If the kernel refuses: the node cannot go on.
@@ -85,6 +86,10 @@ impl Pages {
     /// # Panics
     /// If no pages [may become common](Pages::share).
     pub fn map_common(&mut self, first: u32, count: u32) -> Result<(), MemoryError> {
+        let common = self.common.as_ref().expect("there is a common file");
+        if common.next_used(first..first + 1).is_none() {
+            return self.touch_common(first, count, first.checked_sub(1));
+        }
         self.map_from_common(first, count, true)
     }
 
