@@ -8,10 +8,20 @@ static struct {
 
 /* The last bytes of one page and the first of the next. */
 #define ACROSS (shared.bytes + PAGE - 2)
+/* The same of two lines. */
+#define LINES (shared.bytes + 62)
 
-static void add_across(void)
+static void add_across(unsigned char *at)
 {
-    __asm__ volatile("lock addl %1, %0" : "+m"(*(unsigned int *)ACROSS) : "r"(0x10001) : "memory");
+    __asm__ volatile("lock addl %1, %0" : "+m"(*(unsigned int *)at) : "r"(0x10001) : "memory");
+}
+
+/* Each thread's own are at the end of another page: neighbours need the page between them at the same time. */
+static unsigned char chain[9 * PAGE] __attribute__((aligned(PAGE)));
+
+static unsigned char *link_of(int self)
+{
+    return chain + (self % 8 + 1) * PAGE - 2;
 }
 
 /* Both halves change together, or neither: the second is always three times the first. */
@@ -32,11 +42,12 @@ static pthread_barrier_t start;
 
 static long work(int self)
 {
-    (void)self;
     long violations = 0;
     pthread_barrier_wait(&start);
     for (long i = 0; i < iterations; i++) {
-        add_across();
+        add_across(ACROSS);
+        add_across(LINES);
+        add_across(link_of(self));
         __atomic_fetch_add(&shared.bytes[8], 1, __ATOMIC_SEQ_CST);
         __atomic_fetch_add((unsigned short *)&shared.bytes[PAGE + 16], 1, __ATOMIC_SEQ_CST);
         __atomic_fetch_add((unsigned long *)&shared.bytes[16], 1, __ATOMIC_SEQ_CST);
@@ -57,6 +68,14 @@ int main(int argc, char **argv)
     memcpy(&two, &shared.bytes[PAGE + 16], sizeof two);
     memcpy(&eight, &shared.bytes[16], sizeof eight);
     EXPECT((unsigned int)all * 0x10001, across);
+    memcpy(&across, LINES, sizeof across);
+    EXPECT((unsigned int)all * 0x10001, across);
+    unsigned int links = 0;
+    for (int i = 0; i < 8; i++) {
+        memcpy(&across, link_of(i), sizeof across);
+        links += across;
+    }
+    EXPECT((unsigned int)all * 0x10001, links);
     EXPECT(all & 0xff, shared.bytes[8]);
     EXPECT(all & 0xffff, two);
     EXPECT(all, eight);
