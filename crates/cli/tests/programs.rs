@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::folder::Folder;
 use common::manifest::Line;
 use common::whole::{LIMIT, Ran, run, whole};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -364,6 +365,18 @@ fn code_that_cannot_be_changed_is_said_to_be() {
     let ran = run(without(&mut command, libc::SYS_mprotect, Some((2, changed))), LIMIT);
     assert!(ran.status.is_some_and(|status| status.success()), "{}", ran.errors);
     assert!(ran.errors.contains(" 0 executed under a lock"), "{}", ran.errors);
+}
+
+#[test]
+fn a_program_that_changes_its_code_is_told_where() {
+    let folder = Folder::new();
+    folder.compile("changes_itself");
+    let native = run(Command::new("./changes_itself").current_dir(&*folder), LIMIT);
+    assert_eq!(native.output, "2 of 2 threads have run changed code\n");
+    let ran = run(&mut whole().run(&folder, &["-n", "2", "--", "./changes_itself"]), LIMIT);
+    assert_eq!(ran.output, "1 of 2 threads have run changed code\n");
+    let sentence = "mprotect() makes code of the program writable: other nodes go on with that code as it is";
+    assert_eq!(ran.errors.matches(sentence).count(), 1, "{}", ran.errors);
 }
 
 #[test]

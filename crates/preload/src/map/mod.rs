@@ -218,7 +218,11 @@ pub(crate) unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, p
         return result(files::protect(node, address, length, protection));
     }
     let Some(node) = Node::current().filter(|node| length > 0 && node.is_shared(address)) else {
-        return real_protect(address, length, protection);
+        let error = real_protect(address, length, protection);
+        if error == 0 && protection & libc::PROT_WRITE != 0 {
+            protection::says_where_code_changes(address);
+        }
+        return error;
     };
     result(protect(node, Forbidden { start: address, end: address + length, protection, beyond_file: false }))
 }

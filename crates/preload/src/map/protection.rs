@@ -2,12 +2,14 @@
 
 use super::forbidden::{Forbidden, ForbiddenRanges};
 use crate::private_stack::uninterrupted;
+use gondwana_elf::loaded::{LoadedObject, visit};
 use gondwana_locks::lock;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, c_void, size_t};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The restrictions of shared memory.
 static FORBIDDEN: Mutex<ForbiddenRanges> = Mutex::new(ForbiddenRanges::new());
@@ -43,6 +45,22 @@ pub(super) fn real_protect(address: usize, length: size_t, protection: c_int) ->
             length,
             protection,
         )
+    }
+}
+
+/// Says, once, that other nodes will not see what the program changes, if its own code or that of a library is at this address.
+pub(super) fn says_where_code_changes(address: usize) {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    let Some(node) = Node::current() else { return };
+    let is_code = |object: &LoadedObject<'_>| match object.text().contains(&address) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    if visit(is_code).is_some() && !TOLD.swap(true, Ordering::Relaxed) {
+        node.refuse(
+            "mprotect() makes code of the program writable: other nodes go on with that code as it is in the file; a program that changes \
+             its own code is right on one node only (-n 1)",
+        );
     }
 }
 
