@@ -8,6 +8,7 @@ mod effects;
 mod flow;
 mod imports;
 mod loops;
+mod operations;
 mod polling;
 mod redirected;
 mod reductions;
@@ -17,6 +18,7 @@ mod usage;
 mod values;
 
 pub use gondwana_elf::Error;
+pub use operations::{is_atomic, simulated_operations};
 pub use redirected::{Action, LONGEST, MOST_BYTES, Redirected};
 pub use scan::{Analysis, Finding, Findings, Plain, Way, scan};
 pub use site::Site;

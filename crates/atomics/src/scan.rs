@@ -285,7 +285,7 @@ fn is_atomic(instruction: &Instruction) -> bool {
 }
 
 /// True for atomic instructions that can be executed elsewhere, under a lock. Those on the thread's stack are fences.
-fn is_lockable(instruction: &Instruction) -> bool {
+pub(crate) fn is_lockable(instruction: &Instruction) -> bool {
     site::is_usable(instruction) && instruction.memory_base() != Register::RSP
 }
 

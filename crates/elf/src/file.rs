@@ -133,6 +133,19 @@ impl ElfFile {
         bytes.flatten()
     }
 
+    /// At most `most` bytes from `address` on of the section that holds it; `None` if there is no such section.
+    #[must_use]
+    pub fn bytes_at(&self, address: u64, most: u64) -> Option<Vec<u8>> {
+        let bytes = self.read(|parsed| {
+            let section = parsed
+                .sections()
+                .find(|section| (0..section.size()).contains(&address.wrapping_sub(section.address())))?;
+            let length = (section.address() + section.size() - address).min(most);
+            Some(section.data_range(address, length).ok().flatten()?.to_vec())
+        });
+        bytes.flatten()
+    }
+
     /// The contents of a section, as they were before they were compressed; empty if there is none.
     #[must_use]
     pub fn section(&self, name: &str) -> Arc<[u8]> {
