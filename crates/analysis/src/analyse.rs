@@ -13,7 +13,7 @@ use crate::sharing::{self, Key, PageHistory};
 use crate::written_bytes::Writes;
 use crate::{
     Analysis, Area, CodePlace, FalselySharedPage, Field, Names, NodeTotal, ThreadInfo, Totals, UsedBytes,
-    filters, flows, locks, page_uses, timeline,
+    atomics, filters, flows, locks, page_uses, timeline,
 };
 use gondwana_recording::Recording;
 use std::cmp::Reverse;
@@ -31,7 +31,7 @@ const ADDRESSES: usize = 4096;
 /// The most ranges of addresses of an area.
 const RANGES: usize = 4096;
 
-/// Analyses a recording: data areas, their patterns of sharing, flows, time line, locks and filters.
+/// Analyses a recording: data areas, their patterns of sharing, flows, time line, locks, atomic variables and filters.
 ///
 /// Every transaction counts for one data area. If its unit of memory holds several areas, those whose bytes the node
 /// writes come first, where that is known; otherwise each area gets a share in proportion to its bytes in the unit, and
@@ -90,6 +90,7 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
     let of_rows: Vec<u32> = owners.iter().map(|owner| places.get(owner).copied().unwrap_or(0)).collect();
     let threads = threads(recording, &mut describe.codes);
     let nodes = nodes(recording, &rows, &shape);
+    let atomics = atomics::atomics(&rows, &owners, shape.nodes, &map, &naming, &mut describe.codes);
     let constructs = constructs::constructs(recording, shape.nodes, &mut describe.codes);
     for unit in
         filters.iter_mut().filter(|filter| filter.unit <= page_bytes).flat_map(|filter| &mut filter.hottest)
@@ -113,6 +114,7 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
             .into_iter()
             .map(|lock| crate::LockHandOffs { name: naming.at(map.at(lock.address), lock.address), ..lock })
             .collect(),
+        atomics,
         constructs,
         cells: picture_cells(&rows, &of_rows),
         homes: page_uses::home_uses(recording, &shape),
@@ -250,16 +252,7 @@ impl Describe<'_> {
             let sum = places.entry(self.codes.place(code)).or_default();
             *sum = (sum.0.saturating_add(reads), sum.1.saturating_add(writes));
         }
-        let places = places.into_iter();
-        let mut places: Vec<CodePlace> = places
-            .map(|((text, function), (reads, writes))| CodePlace { text, function, reads, writes })
-            .collect();
-        places.sort_by(|a, b| {
-            let heat = |place: &CodePlace| Reverse(place.reads.saturating_add(place.writes));
-            (heat(a), &a.text, &a.function).cmp(&(heat(b), &b.text, &b.function))
-        });
-        places.truncate(PLACES);
-        places
+        CodePlace::hottest(places, PLACES)
     }
 
     fn fields(&self, owner: usize, counters: &AreaCounters) -> Vec<Field> {

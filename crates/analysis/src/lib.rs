@@ -9,6 +9,7 @@ mod advice;
 mod analyse;
 mod apportion;
 mod areas;
+mod atomics;
 mod constructs;
 mod filters;
 mod flows;
@@ -36,7 +37,7 @@ pub use names::{Code, Names, NoNames, Variable};
 pub use object_table::{ObjectSeries, ObjectTable};
 pub use page_uses::{HomeUse, PageUse};
 pub use result::{
-    Analysis, Area, AreaNode, BankFilter, Cell, CodePlace, Construct, ConstructThread, FalselySharedPage,
-    Field, Flow, HotUnit, LockHandOffs, NamedPart, NodeTotal, Origin, Pattern, ThreadInfo, TimelineSlot,
-    Totals, UsedBytes,
+    Analysis, Area, AreaNode, AtomicVariable, BankFilter, Cell, CodePlace, Construct, ConstructThread,
+    FalselySharedPage, Field, Flow, HotUnit, LockHandOffs, NamedPart, NodeTotal, Origin, Pattern, ThreadInfo,
+    TimelineSlot, Totals, UsedBytes,
 };

@@ -46,6 +46,10 @@ pub trait Names {
         let is_known = !outermost.function.is_empty();
         is_known.then(|| (CodeLocation::Call(outermost.function, outermost.offset + 1), outermost.library))
     }
+    /// True if the access at an address of code is an atomic operation of the program: on a real computer an atomic instruction.
+    fn is_atomic(&self, _address: u64) -> bool {
+        false
+    }
     /// The variable that holds an address.
     fn variable(&self, _address: u64) -> Option<Variable> {
         None

@@ -4,7 +4,8 @@ use crate::object_table::ObjectTable;
 use crate::page_uses::{HomeUse, PageUse};
 use gondwana_recording::RunRecord;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 /// An analysed recording.
@@ -28,6 +29,9 @@ pub struct Analysis {
     pub timeline: Vec<TimelineSlot>,
     /// The locks that passed between nodes, hottest first.
     pub locks: Vec<LockHandOffs>,
+    /// The variables that nodes change by atomic operations, hottest first.
+    #[serde(default)]
+    pub atomics: Vec<AtomicVariable>,
     /// The constructs of OpenMP that end with barriers, those at which threads waited longest first.
     #[serde(default)]
     pub constructs: Vec<Construct>,
@@ -238,6 +242,20 @@ pub struct CodePlace {
     pub writes: u64,
 }
 
+impl CodePlace {
+    /// The places with the most reads and writes, from these sums by text and function.
+    pub(crate) fn hottest(sums: HashMap<(String, String), (u64, u64)>, most: usize) -> Vec<Self> {
+        let place = |((text, function), (reads, writes))| Self { text, function, reads, writes };
+        let mut places: Vec<Self> = sums.into_iter().map(place).collect();
+        places.sort_by(|a, b| {
+            let heat = |place: &Self| Reverse(place.reads.saturating_add(place.writes));
+            (heat(a), &a.text, &a.function).cmp(&(heat(b), &b.text, &b.function))
+        });
+        places.truncate(most);
+        places
+    }
+}
+
 /// A part of an area that has a name of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
@@ -306,6 +324,29 @@ pub struct LockHandOffs {
     pub address: u64,
     /// The number of hand-offs to each node.
     pub hand_offs: Vec<u64>,
+}
+
+/// A variable, or an element or a field of one, that threads change by atomic operations, for which pages came from other nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtomicVariable {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: u64,
+    /// The number of misses of each node that began at it: fetches and upgrades.
+    pub nodes: Vec<u64>,
+    /// The threads whose misses these were.
+    pub threads: Vec<u32>,
+    /// The hottest instructions that missed, hottest first.
+    pub places: Vec<CodePlace>,
+}
+
+impl AtomicVariable {
+    /// The misses of all nodes together.
+    #[must_use]
+    pub fn misses(&self) -> u64 {
+        self.nodes.iter().copied().fold(0, u64::saturating_add)
+    }
 }
 
 /// A construct of OpenMP, or a parallel region, whose threads wait for each other at its end.

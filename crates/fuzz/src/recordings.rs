@@ -86,6 +86,10 @@ impl Names for Everything<'_> {
         }]
     }
 
+    fn is_atomic(&self, address: u64) -> bool {
+        address & 2 != 0
+    }
+
     fn variable(&self, address: u64) -> Option<Variable> {
         let start = address & !0xffff;
         (address & 1 << 20 != 0).then(|| Variable {

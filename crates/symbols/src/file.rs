@@ -21,6 +21,7 @@ pub struct File {
     separate: OnceCell<Option<ElfFile>>,
     tables: OnceCell<(Table, Table)>,
     debug: OnceCell<Option<Debug>>,
+    simulated: OnceCell<Vec<u64>>,
 }
 
 impl File {
@@ -37,8 +38,14 @@ impl File {
     /// ```
     pub fn open(path: &Path) -> io::Result<Self> {
         let elf = ElfFile::open(path)?;
-        let (separate, tables, debug) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Ok(Self { path: path.to_owned(), elf, separate, tables, debug })
+        Ok(Self {
+            path: path.to_owned(),
+            elf,
+            separate: OnceCell::new(),
+            tables: OnceCell::new(),
+            debug: OnceCell::new(),
+            simulated: OnceCell::new(),
+        })
     }
 
     /// Its path.
@@ -160,6 +167,23 @@ impl File {
     /// The function that holds an address, by the symbol tables.
     pub(crate) fn function(&self, address: u64) -> Option<String> {
         self.tables().0.at(address).map(|entry| entry.name())
+    }
+
+    /// True if an atomic instruction is at an address, or if a program for the simulator has the end of a call of an atomic operation there.
+    pub(crate) fn is_atomic(&self, address: u64) -> bool {
+        let code = self.elf.bytes_at(address, gondwana_atomics::LONGEST as u64).unwrap_or_default();
+        // Only behind a call is the whole file worth a look.
+        gondwana_atomics::is_atomic(address, &code)
+            || self.returns_to(address.wrapping_add(1)) && self.simulated().binary_search(&address).is_ok()
+    }
+
+    /// The ends of calls of atomic operations of a program for the simulator.
+    fn simulated(&self) -> &[u64] {
+        let find = || {
+            let image = std::fs::read(&self.path).unwrap_or_default();
+            gondwana_atomics::simulated_operations(&image).unwrap_or_default()
+        };
+        self.simulated.get_or_init(find)
     }
 
     /// The variable that contains an address: its name and its range.

@@ -134,6 +134,10 @@ impl Names for Symbols {
         frames.into_iter().enumerate().map(place).collect()
     }
 
+    fn is_atomic(&self, address: u64) -> bool {
+        self.file_at(address).is_some_and(|(_, file, at)| file.is_atomic(at))
+    }
+
     fn variable(&self, address: u64) -> Option<Variable> {
         let (loaded, file, at) = self.file_at(address)?;
         let (name, range) = file.variable_at(at)?;

@@ -17,12 +17,13 @@ const GONDWANA: &str = "libgondwana.so";
 pub(crate) struct Codes<'a> {
     names: &'a dyn Names,
     known: HashMap<u64, Vec<Code>>,
+    atomic: HashMap<u64, bool>,
 }
 
 impl<'a> Codes<'a> {
     /// Without queried places.
     pub(crate) fn new(names: &'a dyn Names) -> Self {
-        Self { names, known: HashMap::new() }
+        Self { names, known: HashMap::new(), atomic: HashMap::new() }
     }
 
     /// The places of an instruction, innermost first.
@@ -64,6 +65,17 @@ impl<'a> Codes<'a> {
             Some(code) => (text(code, code.offset, address), code.function.clone()),
             None => (format!("{address:#x}"), String::new()),
         }
+    }
+
+    /// True if an instruction makes an atomic operation, but for those by which Gondwana makes functions of the system.
+    pub(crate) fn is_atomic(&mut self, address: u64) -> bool {
+        if let Some(&known) = self.atomic.get(&address) {
+            return known;
+        }
+        let is_own = |codes: &[Code]| codes.last().is_some_and(|code| code.library == GONDWANA);
+        let is_atomic = self.names.is_atomic(address) && !is_own(self.at(address));
+        self.atomic.insert(address, is_atomic);
+        is_atomic
     }
 
     /// The function that begins at an address; empty if unknown.

@@ -207,6 +207,13 @@ impl Names for Source {
         vec![Code { function, offset: address & 0xfff, file, line, library: String::new() }]
     }
 
+    /// Instructions that write are.
+    fn is_atomic(&self, address: u64) -> bool {
+        [Kind::Write, Kind::ColdWrite, Kind::ExcessWrite, Kind::Upgrade]
+            .iter()
+            .any(|kind| address == 0x40_1000 + *kind as u64)
+    }
+
     fn variable(&self, address: u64) -> Option<Variable> {
         self.known(address).map(|known| Variable {
             name: known.name.into(),
