@@ -35,7 +35,7 @@ pub(crate) struct ReportOptions {
     /// Show only the data areas with this name, or whose name contains it, with all details
     #[arg(long, value_name = "NAME")]
     area: Option<String>,
-    /// How many data areas, pages, locks and places are listed at most
+    /// How many data areas, pages, locks, atomic variables and places are listed at most
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     top: u16,
 }

@@ -136,3 +136,41 @@ fn uneven_loop_is_named(compiler: &str) {
 fn the_loop_that_makes_threads_wait_is_named() {
     uneven_loop_is_named("gcc");
 }
+
+/// Two nodes take by turns what is on these pages: each round one of them misses at least.
+#[test]
+fn variables_that_synchronise_by_atomics_are_found_by_name() {
+    let folder = Folder::new();
+    folder.compile("atomics");
+    let options = ["-n", "2", "--common-after", "0", "--monitor=found.gwr", "--", "./atomics"];
+    let ran = run(&mut whole().run(&folder, &options), LIMIT);
+    assert_eq!(ran.output, "80 160 40 40\n", "{}", ran.errors);
+
+    let report = told(&folder, "report");
+    let atomics = report["atomics"].as_array().unwrap();
+    let names: BTreeSet<&str> = atomics.iter().map(|atomic| atomic["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["counter", "queue[0].tail"].into(), "{report:#}");
+    let source = include_str!("programs/atomics.c");
+    let line = |text: &str| source.lines().position(|line| line.contains(text)).unwrap() + 1;
+    for (name, text) in [("counter", "atomic_fetch_add"), ("queue[0].tail", "atomic_compare_exchange_weak")] {
+        let atomic = atomics.iter().find(|atomic| atomic["name"] == name).unwrap();
+        let nodes = [0, 1].map(|node| atomic["nodes"][node].as_u64().unwrap());
+        assert!(nodes.iter().all(|&misses| misses > 0) && nodes.iter().sum::<u64>() >= 40, "{atomic}");
+        assert_eq!(atomic["threads"].as_array().unwrap().len(), 2, "{atomic}");
+        let places = atomic["places"].as_array().unwrap();
+        let place = format!("atomics.c:{}", line(text));
+        assert!(places.iter().any(|it| it["text"] == place.as_str() && it["function"] == "work"), "{atomic}");
+    }
+    let area = |name: &str| report["areas"].as_array().unwrap().iter().any(|area| area["name"] == name);
+    assert!(area("plain"), "it crosses as well: {report:#}");
+
+    let mut command = Command::new(&whole().gondwana);
+    let text = run(command.args(["report", "found.gwr"]).current_dir(&*folder), LIMIT).output;
+    let table: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("atomic variable")).collect();
+    assert!(table.iter().any(|line| line.starts_with("counter") && line.contains("nodes 0-1")), "{text}");
+    let mut command = Command::new(&whole().gondwana);
+    run(command.args(["report", "--html", "found.gwr"]).current_dir(&*folder), LIMIT);
+    let page = std::fs::read_to_string(folder.join("found.html")).unwrap();
+    let section = page.split_once("<h2 id=\"atomics-title\">").expect("the page has them").1;
+    assert!(section.split_once("</section>").unwrap().0.contains("<bdi>queue[0].tail</bdi>"));
+}

@@ -107,6 +107,22 @@ fn counts_are_those_of_the_statistics() {
     assert_eq!(sent, messages);
 }
 
+#[test]
+fn atomic_variables_of_a_simulated_run_are_named() {
+    let folder = Folder::new();
+    compile(&folder, "objects.c");
+    let options = ["sim", "--machine", "wildfire-2x8", "--threads", "round-robin", "--monitor=a.gwr"];
+    let ran = succeed(&mut gondwana(&folder, &[&options[..], &["./program"]].concat()));
+    assert_eq!(ran.output, "ok\n");
+    let report = report(&folder, "a.gwr");
+    let [atomic] = &report["atomics"].as_array().unwrap()[..] else { panic!("{report:#}") };
+    assert_eq!(atomic["name"], "atomically");
+    let source = include_str!("../../../tests/simulated/objects.c");
+    let line = source.lines().position(|line| line.contains("__atomic_fetch_add(&atomically")).unwrap() + 1;
+    assert_eq!(atomic["places"][0]["text"], format!("objects.c:{line}"));
+    assert!([0, 1].iter().all(|&node| atomic["nodes"][node].as_u64().unwrap() > 0), "{atomic}");
+}
+
 /// What a run uses from the other node alone goes there by the plan that its recording gives, and stays there.
 #[test]
 fn advice_for_a_simulated_run_is_a_plan_for_the_next() {

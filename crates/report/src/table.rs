@@ -1,7 +1,9 @@
 //! The analysis of a recording as text tables: the hottest first, at most as wide as a terminal.
 
 use crate::advice::short as headline;
-use gondwana_analysis::{Advice, AdviceKind, Analysis, Area, BankFilter, Construct, Flow, Totals};
+use gondwana_analysis::{
+    Advice, AdviceKind, Analysis, Area, AtomicVariable, BankFilter, Construct, Flow, Totals,
+};
 use gondwana_console::clean;
 use gondwana_console::columns::{Side, amount, columns, ranges};
 use std::fmt::Write;
@@ -35,6 +37,7 @@ pub fn text(analysis: &Analysis, advice: &[Advice], top: usize, whole: bool) -> 
     if !whole {
         parts.push(constructs(&analysis.constructs, top));
         parts.push(locks(analysis, top));
+        parts.push(atomics(&analysis.atomics, top));
         parts.push(filters(&analysis.filters, top));
         parts.push(traffic(&analysis.flows));
     }
@@ -254,6 +257,29 @@ fn locks(analysis: &Analysis, most: usize) -> String {
     columns(&[Side::Left, Side::Right, Side::Right], &lines)
 }
 
+/// The variables that nodes change by atomic operations, each with the line that missed most.
+fn atomics(variables: &[AtomicVariable], most: usize) -> String {
+    if variables.is_empty() {
+        return String::new();
+    }
+    let mut lines = vec![cells(["atomic variable", "address", "misses", "by", "most at"])];
+    lines.extend(variables.iter().take(most).map(|variable| {
+        let nodes: Vec<u32> =
+            (0..).zip(&variable.nodes).filter(|(_, count)| **count > 0).map(|(node, _)| node).collect();
+        vec![
+            short(&variable.name),
+            format!("{:#x}", variable.address),
+            variable.misses().to_string(),
+            list(&nodes),
+            variable.places.first().map_or_else(String::new, |place| short(&place.text)),
+        ]
+    }));
+    let more = variables.len().saturating_sub(most);
+    let note =
+        if more > 0 { format!("{more} more atomic variables are not shown.\n") } else { String::new() };
+    columns(&[Side::Left, Side::Right, Side::Right, Side::Left, Side::Left], &lines) + &note
+}
+
 /// The counts of filters, with the hottest unit of each: the user's filters, and those of adaptive refinement.
 fn filters(filters: &[BankFilter], most: usize) -> String {
     let (own, asked): (Vec<_>, Vec<_>) = filters.iter().partition(|filter| filter.own);
@@ -408,6 +434,26 @@ region a.c:7 (main)            20  2.000 s  4.000 s  thread 3, node 1           
 ";
         assert_eq!(constructs(&[uneven.clone(), region, uneven], 2), expected);
         assert_eq!(constructs(&[], 2), "");
+    }
+
+    #[test]
+    fn atomic_variables_tell_who_missed_where() {
+        let place = |text: &str| gondwana_analysis::CodePlace { text: text.to_owned(), ..Default::default() };
+        let variable = |name: &str, nodes, places| AtomicVariable {
+            name: name.to_owned(),
+            address: 0x1040,
+            nodes,
+            threads: vec![0, 3],
+            places,
+        };
+        let both = variable("counter", vec![3, 0, 9], vec![place("a.c:7"), place("a.c:9")]);
+        let expected = "\
+atomic variable  address  misses  by          most at
+counter           0x1040      12  nodes 0, 2  a.c:7
+1 more atomic variables are not shown.
+";
+        assert_eq!(atomics(&[both, variable("flag", vec![0, 1], vec![])], 1), expected);
+        assert_eq!(atomics(&[], 1), "");
     }
 
     #[test]

@@ -4,6 +4,10 @@
 pub(super) const MOST_AREAS: usize = 1000;
 /// The page shows this many locks, hottest first.
 pub(super) const MOST_LOCKS: usize = 200;
+/// The page shows this many atomic variables, hottest first.
+pub(super) const MOST_ATOMICS: usize = 200;
+/// The page shows this many source lines of an atomic variable, hottest first.
+pub(super) const MOST_PLACES: usize = 8;
 /// The page shows this many constructs of OpenMP, those with the longest waits.
 pub(super) const MOST_CONSTRUCTS: usize = 200;
 /// The page shows this many nodes.

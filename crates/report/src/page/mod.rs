@@ -8,6 +8,7 @@
 
 mod advice;
 mod area;
+mod atomics;
 mod cells;
 mod constructs;
 mod data;
@@ -23,7 +24,7 @@ use base64::engine::general_purpose::STANDARD;
 use gondwana_analysis::{Advice, Analysis, LockHandOffs};
 use gondwana_console::columns::grouped;
 use gondwana_plan::Plan;
-use limits::{MOST_AREAS, MOST_CONSTRUCTS, MOST_LOCKS, MOST_NODES};
+use limits::{MOST_AREAS, MOST_ATOMICS, MOST_CONSTRUCTS, MOST_LOCKS, MOST_NODES};
 use sha2::{Digest, Sha256};
 
 const STYLE: &str = include_str!("page.css");
@@ -76,6 +77,7 @@ pub fn render(analysis: &Analysis, advice: &[Advice], earlier: &Plan) -> String 
             .collect(),
         flows: flow::matrix(analysis),
         locks: analysis.locks.iter().take(MOST_LOCKS).map(lock).collect(),
+        atomics: atomics::rows(analysis),
         constructs: constructs::rows(analysis),
         notes,
         data: data::json(analysis, &cells, areas.len(), &timeline.slots),
@@ -102,6 +104,7 @@ struct ReportPage {
     flows: Vec<flow::FlowRow>,
     timeline: time::Timeline,
     locks: Vec<LockRow>,
+    atomics: Vec<atomics::AtomicRow>,
     constructs: Vec<constructs::ConstructRow>,
     notes: Vec<String>,
     data: String,
@@ -164,21 +167,18 @@ fn left_out(analysis: &Analysis) -> Vec<String> {
     };
     note("data areas", analysis.areas.len(), MOST_AREAS);
     note("locks", analysis.locks.len(), MOST_LOCKS);
+    note("atomic variables", analysis.atomics.len(), MOST_ATOMICS);
     note("constructs", analysis.constructs.len(), MOST_CONSTRUCTS);
     note("nodes", analysis.nodes.len(), MOST_NODES);
     notes
 }
 
 fn lock(lock: &LockHandOffs) -> LockRow {
-    let to = lock.hand_offs.iter().take(MOST_NODES).enumerate().filter(|&(_, &count)| count > 0);
     LockRow {
         name: words::name(&lock.name),
         address: format!("{:#x}", lock.address),
         total: grouped(lock.hand_offs.iter().fold(0, |sum, &count| sum.saturating_add(count))),
-        nodes: to
-            .map(|(node, &count)| format!("node {node}: {}", grouped(count)))
-            .collect::<Vec<_>>()
-            .join(", "),
+        nodes: words::by_node(&lock.hand_offs),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the page as a text. Tests in a browser are in `tests/page`.
 
+use super::limits::MOST_PLACES;
 use super::*;
 use gondwana_analysis::{
     AdviceKind, Area, AreaNode, Cell, CodePlace, Entry, FalselySharedPage, Field, NodeTotal, Origin, Pattern,
@@ -51,6 +52,12 @@ fn everywhere(text: &str) -> Analysis {
     analysis.flows =
         vec![vec![gondwana_analysis::Flow { pages: 1, bytes: 4096, ..Default::default() }; 2]; 2];
     analysis.locks = vec![LockHandOffs { name: text.to_owned(), address: 64, hand_offs: vec![3] }];
+    analysis.atomics = vec![gondwana_analysis::AtomicVariable {
+        name: text.to_owned(),
+        nodes: vec![7],
+        places: analysis.areas[0].places.clone(),
+        ..Default::default()
+    }];
     let thread = gondwana_analysis::ConstructThread { worked: 2.0, waited: 1.0, ..Default::default() };
     analysis.constructs = vec![gondwana_analysis::Construct {
         place: text.to_owned(),
@@ -147,6 +154,8 @@ fn tables_are_there_without_the_script() {
         "Bring Do this to",
         "3 of 15 requests (20 %) and 4 KiB",
         "Hand-offs",
+        "<td class=\"text\">node 0: 7</td>",
+        "<code><bdi>grid</bdi></code>: 15",
     ] {
         assert!(text.contains(part), "{part}");
     }
@@ -183,9 +192,12 @@ fn the_size_is_bounded() {
     analysis.cells = (0..10 * cells::LIMIT as u64).map(cell).collect();
     analysis.areas = vec![analysis.areas[0].clone(); 10 * MOST_AREAS];
     analysis.locks = vec![analysis.locks[0].clone(); 10 * MOST_LOCKS];
+    analysis.atomics = vec![analysis.atomics[0].clone(); 10 * MOST_ATOMICS];
+    analysis.atomics[0].places = vec![analysis.areas[0].places[0].clone(); 10 * MOST_PLACES];
     let page = render(&analysis, &[], &Plan::default());
     assert!(page.len() < 16 << 20, "{} bytes", page.len());
     assert!(page.contains("Of 10,000 data areas this page shows 1,000"));
+    assert!(page.contains("Of 2,000 atomic variables this page shows 200"));
     assert!(page.contains("The picture shows units of at least"));
 }
 
@@ -204,6 +216,7 @@ fn numbers_that_nobody_counted_are_numbers() {
     analysis.seconds = f64::NAN;
     analysis.timeline = vec![gondwana_analysis::TimelineSlot { begin: 0.0, end: 0.0, nodes: vec![most] }];
     analysis.locks[0].hand_offs = vec![u64::MAX; 2];
+    analysis.atomics[0].nodes = vec![u64::MAX; 2];
     assert!(render(&analysis, &[], &Plan::default()).contains("100 %"));
 }
 

@@ -1,5 +1,6 @@
 //! Numbers and names as people read them.
 
+use super::limits::MOST_NODES;
 use gondwana_analysis::Pattern;
 use gondwana_console::clean;
 use gondwana_console::columns::grouped;
@@ -44,6 +45,12 @@ pub(super) fn name(text: &str) -> String {
         name.push('…');
     }
     name
+}
+
+/// The nodes with their numbers of something, but those with none of it.
+pub(super) fn by_node(counts: &[u64]) -> String {
+    let some = counts.iter().take(MOST_NODES).enumerate().filter(|&(_, &count)| count > 0);
+    some.map(|(node, &count)| format!("node {node}: {}", grouped(count))).collect::<Vec<_>>().join(", ")
 }
 
 /// The meaning of a pattern, and what usually helps.
