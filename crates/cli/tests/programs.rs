@@ -380,6 +380,20 @@ fn a_program_that_changes_its_code_is_told_where() {
 }
 
 #[test]
+fn code_that_a_program_makes_is_said_not_to_be_searched() {
+    let folder = Folder::new();
+    folder.compile("makes_code");
+    let sentence = "the program makes code while it runs, which is not searched for atomic instructions";
+    for (consistency, said) in [("auto", 1), ("rc", 0), ("sc", 0)] {
+        let options = ["-n", "2", "--consistency", consistency, "--", "./makes_code"];
+        let ran = run(&mut whole().run(&folder, &options), LIMIT);
+        assert!(ran.status.is_some_and(|status| status.success()), "{}", ran.errors);
+        assert_eq!(ran.errors.matches(sentence).count(), said, "{consistency}: {}", ran.errors);
+        assert!(consistency != "sc" || ran.output == "20000\n", "{}", ran.output);
+    }
+}
+
+#[test]
 fn programs_run_where_userfaultfd_is_refused() {
     let whole = whole();
     let programs = [

@@ -104,10 +104,24 @@ fn is_default(protection: c_int) -> bool {
     protection & libc::PROT_WRITE != 0 && protection & libc::PROT_EXEC == 0
 }
 
+/// Says, once, that nobody has looked for atomic instructions in the code that the program makes.
+fn says_that_code_is_not_searched(node: &Node) {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !TOLD.swap(true, Ordering::Relaxed) {
+        node.refuse(
+            "the program makes code while it runs, which is not searched for atomic instructions; if threads synchronise by some there, say \
+             --consistency sc, otherwise rc",
+        );
+    }
+}
+
 /// Protects shared memory on all nodes; 0 or an error number.
 pub(super) fn protect(node: &'static Node, part: Forbidden) -> c_int {
     let Forbidden { start, end, protection, beyond_file } = part;
     let (address, length) = (start as u64, (end - start) as u64);
+    if protection & libc::PROT_EXEC != 0 && node.relies_on_no_atomics() {
+        says_that_code_is_not_searched(node);
+    }
     match protect_here(start, end - start, protection, beyond_file) {
         0 => node
             .change_elsewhere(ProcessChange::Protect { address, length, protection, beyond_file })
