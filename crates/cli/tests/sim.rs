@@ -8,6 +8,7 @@ use common::simulated::{compile, gondwana, succeed};
 use common::whole::{LIMIT, Ran, run, whole};
 use serde_json::Value;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -409,6 +410,24 @@ fn latencies_of_the_papers_machines() {
     let mut script = Command::new(root().join("bench/papers/wildfire-table-1"));
     let ran = succeed(script.arg(&whole().gondwana));
     assert_eq!(ran.output.matches("| remote memory |").count(), 3, "{}", ran.output);
+}
+
+/// Misses of both caches of one processor within 2 % of cachegrind's. Without valgrind the test is skipped;
+/// `GONDWANA_VALGRIND=required` makes it fail instead.
+#[test]
+fn misses_are_those_of_cachegrind() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        let required = std::env::var_os("GONDWANA_VALGRIND").is_some_and(|value| value == "required");
+        assert!(!required, "there is no valgrind");
+        // Not through the macros, whose output the test harness hides when tests pass.
+        let line =
+            b"skipped: misses beside cachegrind's, because there is no valgrind (apt install valgrind)\n";
+        let _ = std::io::stderr().write_all(line);
+        return;
+    }
+    let mut script = Command::new(root().join("bench/cachegrind"));
+    let ran = succeed(script.arg(&whole().gondwana));
+    assert_eq!(ran.output.matches("the second cache |").count(), 3, "{}", ran.output);
 }
 
 /// Figures 3 to 6 of the WildFire paper within 10 % of its formulas.
