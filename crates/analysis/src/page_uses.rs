@@ -5,11 +5,9 @@ use gondwana_monitor::Kind;
 use gondwana_recording::{HomeRecord, Recording};
 use std::collections::BTreeMap;
 
-/// What the home of a page has used of it without a transaction.
+/// What a node has used of a page without a transaction, while it was the home.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HomeUse {
-    /// The home.
-    pub node: u16,
     /// Fetches for reads that would have been transactions at another node.
     pub reads: u64,
     /// The same for writes.
@@ -70,11 +68,11 @@ pub(crate) fn page_uses(rows: &[(RowKey, Amount)], areas: &[u32], page_bytes: u6
     uses
 }
 
-/// What homes have used of their pages; the last record of a page counts.
-pub(crate) fn home_uses(recording: &Recording, shape: &Shape) -> BTreeMap<u64, HomeUse> {
+/// What homes have used of their pages, by page and home; the last record of both counts.
+pub(crate) fn home_uses(recording: &Recording, shape: &Shape) -> BTreeMap<(u64, u16), HomeUse> {
     let known = recording.homes.iter().filter(|(node, _)| usize::from(*node) < shape.nodes);
     let of = |&(node, HomeRecord { address, reads, writes, diffs, bytes }): &(u16, HomeRecord)| {
-        (address / shape.page_bytes, HomeUse { node, reads, writes, diffs, bytes })
+        ((address / shape.page_bytes, node), HomeUse { reads, writes, diffs, bytes })
     };
     known.map(of).collect()
 }

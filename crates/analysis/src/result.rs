@@ -40,9 +40,10 @@ pub struct Analysis {
     /// The use of each page by each thread, for the advice: ascending addresses. Too much for a text.
     #[serde(skip)]
     pub pages: Vec<PageUse>,
-    /// What nodes have used of their own pages, where the recording has it: by number of the page.
+    /// What nodes have used of their own pages, where the recording has it: by number of the page and node. A page that moved
+    /// has several homes.
     #[serde(skip)]
-    pub homes: BTreeMap<u64, HomeUse>,
+    pub homes: BTreeMap<(u64, u16), HomeUse>,
     /// The names of addresses of cells, where there is a more precise one than the area's: the hottest.
     #[serde(default)]
     pub parts: Vec<NamedPart>,

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::c_api::root;
 use common::folder::Folder;
 use common::simulated::{compile, gondwana, succeed};
 use common::whole::{LIMIT, run};
@@ -121,6 +122,40 @@ fn atomic_variables_of_a_simulated_run_are_named() {
     let line = source.lines().position(|line| line.contains("__atomic_fetch_add(&atomically")).unwrap() + 1;
     assert_eq!(atomic["places"][0]["text"], format!("objects.c:{line}"));
     assert!([0, 1].iter().all(|&node| atomic["nodes"][node].as_u64().unwrap() > 0), "{atomic}");
+}
+
+/// Pages move and are replicated: statistics are those without a recording, the recording is the same each time and has each miss
+/// that another node supplied and each page that moved; and its plan is one for the next run.
+#[test]
+fn pages_that_move_are_recorded() {
+    let folder = Folder::new();
+    compile(&folder, "replicated.c");
+    let machine = fs::read_to_string(root().join("machines/wildfire-2x8.toml")).unwrap();
+    fs::write(folder.join("moving.toml"), machine.replace("period = 0", "period = 4_000_000")).unwrap();
+    let simulate = |options: &[&str]| -> Value {
+        let first = ["sim", "--machine", "moving.toml", "--threads", "round-robin", "--json", "s.json"];
+        succeed(&mut gondwana(&folder, &[&first, options, &["./program"]].concat()));
+        serde_json::from_str(&fs::read_to_string(folder.join("s.json")).unwrap()).unwrap()
+    };
+    let plain = simulate(&[]);
+    assert_eq!(simulate(&["--monitor=a.gwr"]), plain);
+    simulate(&["--monitor=b.gwr"]);
+    assert!(fs::read(folder.join("a.gwr")).unwrap() == fs::read(folder.join("b.gwr")).unwrap());
+    let migrated = |statistics: &Value| -> u64 {
+        let nodes = statistics["nodes"].as_array().unwrap();
+        nodes.iter().map(|node| node["replication"]["migrated"].as_u64().unwrap()).sum()
+    };
+    let counters = &plain["counters"];
+    let remote: u64 = (2..5).map(|supply| counters["supplied"][supply].as_u64().unwrap()).sum();
+    let report = report(&folder, "a.gwr");
+    let waited = count(&report, "reads") + count(&report, "writes") + count(&report, "upgrades");
+    assert_eq!(waited, remote + counters["remote_upgrades"].as_u64().unwrap());
+    assert_eq!(count(&report, "ahead"), 2 * migrated(&plain), "pages of 8 KiB, in parts of 4");
+    let advised = succeed(&mut gondwana(&folder, &["advise", "-o", "plan.toml", "a.gwr"])).output;
+    assert!(advised.contains("parts are each used by one node above all"), "{advised}");
+    simulate(&["--plan", "plan.toml", "--monitor=c.gwr"]);
+    let planned = self::report(&folder, "c.gwr");
+    assert!(count(&planned, "diffs") * 3 < count(&report, "diffs") * 2, "{advised}");
 }
 
 /// What a run uses from the other node alone goes there by the plan that its recording gives, and stays there.

@@ -321,6 +321,9 @@ fn attend(address: usize, width: u64) {
         if !world.machine.attend(world.schedule.current(), address as u64, width) {
             return;
         }
+        if world.recorder.is_some() {
+            recorder::attended(world);
+        }
         await_turn();
     }
 }

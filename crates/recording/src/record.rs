@@ -440,7 +440,7 @@ pub struct ConstructRecord {
 }
 
 /// What a node has used of a page of its own: of memory whose home it is, so that nothing crossed between nodes. Only
-/// simulated runs have such records; each page has one at most.
+/// simulated runs have such records; a page has one of each node that has been its home at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HomeRecord {
     /// First address of the page.

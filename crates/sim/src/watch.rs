@@ -8,6 +8,7 @@
 //! | excess | the same of a block that the node had to make room for |
 //! | upgrade | a write waited for other nodes: its own one had the block, and only to read it |
 //! | diff | a block that was written back to its home |
+//! | prefetched | a page that the operating system moved to the node, or the part of it that a recording takes for a page |
 //! | notice | the home told a node that another one writes |
 //! | invalidation | a node gave a copy up because another one writes |
 //! | recall | a node that had a block for itself alone supplied it |
@@ -26,8 +27,6 @@ pub type WrittenWords = [u64; PAGE_SIZE / 4 / 64];
 /// What a home's own processors have used of a page without a message: lines from and to its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AtHome {
-    /// The home.
-    pub node: Node,
     /// Lines from memory for reads.
     pub reads: u64,
     /// Lines from memory for writes.
@@ -67,7 +66,8 @@ pub(crate) struct Watch {
     /// By the number of the block.
     copies: HashMap<u64, Copies, BuildHasherDefault<Mix>>,
     written: BTreeMap<(Node, u64), WrittenWords>,
-    at_home: BTreeMap<u64, AtHome>,
+    /// By home and number of the page: a page that moves has several.
+    at_home: BTreeMap<(Node, u64), AtHome>,
 }
 
 impl Watch {
@@ -165,9 +165,10 @@ impl Machine {
         self.watch.as_mut().map(|watch| std::mem::take(&mut watch.written)).unwrap_or_default()
     }
 
-    /// What homes have used of their pages (of [`PAGE_SIZE`] bytes), by number, in lines of the second caches.
+    /// What nodes have used of pages (of [`PAGE_SIZE`] bytes) while they were the home, by node and number of the page, in
+    /// lines of the second caches.
     #[must_use]
-    pub fn used_at_home(&self) -> BTreeMap<u64, AtHome> {
+    pub fn used_at_home(&self) -> BTreeMap<(Node, u64), AtHome> {
         self.watch.as_ref().map(|watch| watch.at_home.clone()).unwrap_or_default()
     }
 
@@ -181,8 +182,7 @@ impl Machine {
     pub(crate) fn watch_home(&mut self, node: Node, line: u64, counter: fn(&mut AtHome) -> &mut u64) {
         if let Some(watch) = &mut self.watch {
             let page = (line << self.line_shift) >> PAGE_BITS;
-            let used = watch.at_home.entry(page).or_insert(AtHome { node, ..AtHome::default() });
-            *counter(used) += 1;
+            *counter(watch.at_home.entry((node, page)).or_default()) += 1;
         }
     }
 
@@ -199,10 +199,10 @@ impl Machine {
         }
     }
 
-    /// Whether caches of a node have a copy of a line's block, and whether a processor owns a line of it.
+    /// Whether a node has a copy of a line's block, and whether a processor of it owns a line of it.
     fn copies(&mut self, node: Node, line: u64, place: Place) -> (bool, bool) {
         let members = self.members[usize::from(node)];
-        let (mut held, mut owned) = (self.has_far(node, line, place), false);
+        let (mut held, mut owned) = (self.has_far(node, line, place) || self.has_replica(node, place), false);
         for (_, place) in self.lines.block_lines(line, place) {
             let entry = self.lines.get(place);
             held |= entry.holders & members != 0;
@@ -235,6 +235,29 @@ impl Machine {
         if let Some(watch) = &mut self.watch {
             watch.see(node, Kind::Diff, Direction::Out, address, bytes, home);
         }
+    }
+
+    /// The contents of a page have come from its home to another node, which is the home from now on. What other nodes had of
+    /// it has gone with it.
+    pub(crate) fn watch_move(&mut self, page: u32, to: Node) {
+        let (home, shift) = (self.lines.page_home(page), self.line_shift);
+        let (start, bytes) = (self.lines.page_start(page) << shift, self.lines.page_bytes(shift));
+        let part: u32 = 1 << self.page_unit();
+        let Some(watch) = &mut self.watch else { return };
+        for block in start / self.block_bytes..(start + bytes) / self.block_bytes {
+            watch.copies.remove(&block);
+        }
+        for address in (start..start + bytes).step_by(part as usize) {
+            watch.see(to, Kind::Prefetched, Direction::Out, address, part, home);
+        }
+    }
+
+    /// The binary logarithm of the unit in which pages that move are seen: a page of the machine or, if that is longer, of a
+    /// recording.
+    #[must_use]
+    pub fn page_unit(&self) -> u8 {
+        let bytes = self.lines.page_bytes(self.line_shift).trailing_zeros();
+        u8::try_from(bytes).expect("machines are checked").min(PAGE_BITS)
     }
 
     /// A home is about to demand something of a node, on behalf of a requester that is another one.

@@ -56,8 +56,9 @@ impl AreaPage<'_> {
 
     /// The present home, if it is known to use the page itself, and its requests if it were not the home.
     fn keeper(&self) -> Option<(u16, f64)> {
-        let requests = self.page.known_use()?.requests();
-        self.page.home().filter(|_| requests > 0.0).map(|home| (home, requests))
+        let home = self.page.home()?;
+        let requests = self.page.known_use(home)?.requests();
+        (requests > 0.0).then_some((home, requests))
     }
 
     /// The node with the greatest saving as the home, if any.
@@ -109,10 +110,14 @@ impl<'a> AreaPages<'a> {
         let reach = turn.map_or(0, |turn| turn.saturating_mul(2));
         let of_homes = |at: usize| -> Vec<(u16, Usage)> {
             let page: &UsedPage<u16> = recorded[at].page;
-            let homes: Vec<u16> =
-                if follow_writers(run) { page.homes().collect() } else { page.home().into_iter().collect() };
+            let known: Vec<u16> = page.known_homes().collect();
+            let homes = match follow_writers(run) {
+                _ if !known.is_empty() => known,
+                true => page.homes().collect(),
+                false => page.home().into_iter().collect(),
+            };
             let beside = beside(&recorded, at, reach);
-            let uses = |home| page.known_use().unwrap_or_else(|| of_home(page, home, beside, page_bytes));
+            let uses = |home| page.known_use(home).unwrap_or_else(|| of_home(page, home, beside, page_bytes));
             homes.into_iter().map(|home| (home, uses(home))).collect()
         };
         let homes: Vec<_> = (0..recorded.len()).map(of_homes).collect();

@@ -74,28 +74,39 @@ pub(super) struct UsedPage<By: Ord> {
     pub uses: BTreeMap<By, Usage>,
     /// The weight of the evidence that each node is the home.
     homes: BTreeMap<u16, f64>,
-    /// The home and what it used of the page itself, where the recording has that.
-    known: Option<(u16, Usage)>,
+    /// The homes and what they used of the page themselves, where the recording has that.
+    known: BTreeMap<u16, Usage>,
     /// For each node, the most notices about its writes that one node has received.
     written: BTreeMap<u16, f64>,
 }
 
 impl<By: Ord> Default for UsedPage<By> {
     fn default() -> Self {
-        Self { uses: BTreeMap::new(), homes: BTreeMap::new(), known: None, written: BTreeMap::new() }
+        Self {
+            uses: BTreeMap::new(),
+            homes: BTreeMap::new(),
+            known: BTreeMap::new(),
+            written: BTreeMap::new(),
+        }
     }
 }
 
 impl<By: Ord> UsedPage<By> {
-    /// The home, if the page was in any transaction.
+    /// The home, if the page was in any transaction: of several, the one that used it most, or else was asked most.
     pub(super) fn home(&self) -> Option<u16> {
         let likely = || self.homes.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(home, _)| *home);
-        self.known.map(|(home, _)| home).or_else(likely)
+        let known = self.known.iter().max_by(|a, b| a.1.requests().total_cmp(&b.1.requests()));
+        known.map(|(home, _)| *home).or_else(likely)
     }
 
-    /// What the home used of the page itself, where that is known.
-    pub(super) fn known_use(&self) -> Option<Usage> {
-        self.known.map(|(_, uses)| uses)
+    /// The homes whose use of the page is known.
+    pub(super) fn known_homes(&self) -> impl Iterator<Item = u16> {
+        self.known.keys().copied()
+    }
+
+    /// What a home used of the page itself, where that is known.
+    pub(super) fn known_use(&self, home: u16) -> Option<Usage> {
+        self.known.get(&home).copied()
     }
 
     /// True if nodes were home by turns: more than once before the node that was home for longest.
@@ -104,7 +115,7 @@ impl<By: Ord> UsedPage<By> {
         let elsewhere: f64 =
             self.homes.iter().filter(|(node, _)| Some(**node) != home).map(|(_, weight)| weight).sum();
         let all: f64 = self.homes.values().sum();
-        self.known.is_none() && elsewhere >= all * BY_TURNS && elsewhere > self.uses.len() as f64
+        self.known.is_empty() && elsewhere >= all * BY_TURNS && elsewhere > self.uses.len() as f64
     }
 
     /// All nodes that were its home at some time.
@@ -182,8 +193,9 @@ fn of_one(known: &PageUse) -> Usage {
 /// Adds what is known of homes to the pages of some ranges, and pages that only their home used.
 fn add_homes(analysis: &Analysis, ranges: &[Range<u64>], page_bytes: u64, pages: &mut ByThread) {
     for range in ranges.iter().filter(|range| range.start < range.end) {
-        for (number, home) in analysis.homes.range(range.start / page_bytes..=(range.end - 1) / page_bytes) {
-            pages.entry(*number).or_default().known = Some((home.node, of_home(home)));
+        let numbers = (range.start / page_bytes, 0)..=((range.end - 1) / page_bytes, u16::MAX);
+        for ((number, node), home) in analysis.homes.range(numbers) {
+            pages.entry(*number).or_default().known.insert(*node, of_home(home));
         }
     }
 }

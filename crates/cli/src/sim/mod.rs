@@ -42,7 +42,6 @@ pub(crate) fn sim(options: &SimOptions) -> Result<ExitCode, Failure> {
     options.check_threads(&machine.topology())?;
     let path = program::find(options)?;
     let placed = plan::resolve(options, &machine, &path)?;
-    record::check_machine(options, &machine)?;
     let recording = Recording::open(options, &machine, &path)?;
     let simulated = Simulated {
         machine: &text,

@@ -64,19 +64,6 @@ pub(super) fn check(options: &SimOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a machine on which pages change their homes: a recording has one for each.
-pub(super) fn check_machine(options: &SimOptions, machine: &Description) -> Result<(), Failure> {
-    let moves = machine.replication.as_ref().is_some_and(|part| part.period > 0);
-    if options.monitor.is_some() && moves {
-        return Err(Failure::usage(format!(
-            "--monitor: {} moves and replicates pages, which a recording does not tell: leave --monitor out, or have \
-             replication.period = 0 in the machine's file",
-            machine.name
-        )));
-    }
-    Ok(())
-}
-
 /// The record about the run. It has no time of the host's, so that each run has the same.
 fn described(options: &SimOptions, machine: &Description, program: &Path) -> RunRecord {
     let path = std::path::absolute(program).unwrap_or_else(|_| program.to_owned());

@@ -122,18 +122,29 @@ pub(crate) fn created(world: &mut World, thread: ThreadId, slot: usize, routine:
 
 /// The current thread's access is over: records the transactions that it was.
 pub(crate) fn accessed(world: &mut World) {
+    let thread = u32::try_from(world.current).ok();
+    record(world, thread);
+}
+
+/// The machine's operating system has done something: records the transactions that it was, which are no thread's.
+pub(crate) fn attended(world: &mut World) {
+    record(world, None);
+}
+
+fn record(world: &mut World, thread: Option<u32>) {
     let seen = world.machine.seen();
     let Some(recorder) = world.recorder.as_mut().filter(|_| !seen.is_empty()) else { return };
     let own = recorder.files.own();
-    let waited = |it: &Transaction| it.direction == Direction::Out && it.kind != Kind::Diff;
+    let waited = |it: &Transaction| {
+        it.direction == Direction::Out && !matches!(it.kind, Kind::Diff | Kind::Prefetched)
+    };
     let code = if seen.iter().any(|(_, it)| waited(it)) { aside(|| code(&own)) } else { 0 };
     let code = recorder.files.same(code);
-    let thread = u32::try_from(world.current).ok();
-    let block = world.machine.block_unit();
+    let (block, page) = (world.machine.block_unit(), world.machine.page_unit());
     recorder.unchecked += seen.len();
     for (node, mut seen) in seen {
         recorder.pages.insert(seen.address >> PAGE_BITS);
-        let mut unit = block;
+        let mut unit = if seen.kind == Kind::Prefetched { page } else { block };
         if seen.direction == Direction::Out {
             seen.thread = thread;
         }
@@ -231,9 +242,9 @@ pub(crate) fn end(world: &mut World) {
             .map(|((_, page), words)| WrittenRecord::of_words(page << PAGE_BITS, words))
             .collect();
         recorder.write_all(node.into(), &records);
-        let pages = at_home.iter().filter(|(_, used)| used.node == node);
-        let records: Vec<HomeRecord> = pages
-            .map(|(page, &AtHome { reads, writes, written_back: diffs, .. })| HomeRecord {
+        let records: Vec<HomeRecord> = at_home
+            .range((node, 0)..=(node, u64::MAX))
+            .map(|((_, page), &AtHome { reads, writes, written_back: diffs })| HomeRecord {
                 address: page << PAGE_BITS,
                 reads,
                 writes,

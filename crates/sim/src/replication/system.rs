@@ -96,6 +96,7 @@ impl Machine {
             }
         }
         let written = self.copy(page, to, ready);
+        self.watch_move(page, to);
         self.lines.move_page(page, to);
         self.forget_translations(page, u128::MAX);
         if let Some(replication) = &mut self.replication {

@@ -11,7 +11,7 @@ const GA2LPA: u64 = 500;
 const OWNER_SUPPLIES: u64 = 200 + 5_000;
 
 /// The daemon looks each time that time has passed in these sequences; each access comes 10 ms after the last one.
-fn machine(more: &str) -> Simulated {
+pub(crate) fn machine(more: &str) -> Simulated {
     let text = MACHINE.replace("page_size = 4096", "page_size = 1024");
     Simulated::of(&format!(
         "{text}
@@ -31,7 +31,7 @@ fn done(machine: &Simulated, node: usize) -> NodeReplication {
 }
 
 /// Lets the daemon do what is due on a processor; returns the time that it takes, in ns.
-fn daemon(machine: &mut Simulated, processor: usize) -> u64 {
+pub(crate) fn daemon(machine: &mut Simulated, processor: usize) -> u64 {
     let latest = (0..6).map(|other| machine.0.now(other)).max().unwrap();
     let start = latest + 10_000_000 * NANOSECOND;
     machine.0.port(processor).grant(start, start);
@@ -46,7 +46,7 @@ fn daemon(machine: &mut Simulated, processor: usize) -> u64 {
 }
 
 /// Node 1 reads lines 0, 128 and 256, which are in one set of two ways, so many times.
-fn excess(machine: &mut Simulated, rounds: usize) {
+pub(crate) fn excess(machine: &mut Simulated, rounds: usize) {
     for _ in 0..rounds {
         for line in [0, 2, 4] {
             machine.0.access(2, line * 64, 4, Kind::Read);

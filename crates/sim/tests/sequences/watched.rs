@@ -1,6 +1,6 @@
 //! What a monitor sees, event by event.
 
-use crate::Simulated;
+use crate::{Simulated, replication};
 use gondwana_monitor::Direction::{In, Out};
 use gondwana_monitor::{Direction, Kind};
 use gondwana_sim::AtHome;
@@ -103,6 +103,53 @@ fn written_words_are_those_of_each_node() {
     assert_eq!(written[&(1, 0)][0], 0b110);
 }
 
+/// A page moves: what nodes have written goes home before, its contents come to the new home, and nodes have had nothing of it.
+#[test]
+fn pages_that_move_are_seen() {
+    let mut machine = replication::machine("").watched();
+    machine.write(0, 0);
+    machine.write(4, 64);
+    replication::excess(&mut machine, 3);
+    machine.seen();
+    replication::daemon(&mut machine, 5);
+    let back = (2, Kind::Diff, Out, 64, 0, 64);
+    let moved = (1, Kind::Prefetched, Out, 0, 0, 1024);
+    assert_eq!(machine.seen(), [back, moved]);
+    machine.read(2, 0);
+    assert_eq!(machine.seen(), [], "it is the home");
+    machine.read(0, 0);
+    machine.read(4, 64);
+    let cold = |node, address| (node, Kind::ColdRead, Out, address, 1, 64);
+    assert_eq!(machine.seen(), [cold(0, 0), cold(2, 64)]);
+    let used = machine.0.used_at_home();
+    assert_eq!(used.keys().copied().collect::<Vec<_>>(), [(0, 0), (1, 0)]);
+    assert_eq!((used[&(0, 0)].writes, used[&(1, 0)]), (1, AtHome { reads: 1, ..AtHome::default() }));
+}
+
+/// What a replica gives to its node crosses nowhere, and a node that has a replica loses a copy.
+#[test]
+fn what_replicas_have_is_a_copy() {
+    let mut machine = replication::machine("migrations = 0").watched();
+    machine.read(0, 0);
+    replication::excess(&mut machine, 2);
+    replication::daemon(&mut machine, 0);
+    machine.seen();
+    machine.read(2, 0);
+    assert_eq!(machine.seen(), [(1, Kind::ExcessRead, Out, 0, 0, 64)], "the system took it from the caches");
+    machine.read(3, 0);
+    // The replica alone has it.
+    for processor in [2, 3] {
+        for line in [2, 4] {
+            machine.read(processor, line * 64);
+        }
+    }
+    machine.seen();
+    machine.write(0, 0);
+    let lost = |kind| (1, kind, In, 0, 0, 0);
+    let upgrade = (0, Kind::Upgrade, Out, 0, 1, 0);
+    assert_eq!(machine.seen(), [lost(Kind::Notice), lost(Kind::Invalidation), upgrade]);
+}
+
 #[test]
 fn what_homes_use_themselves_is_known() {
     let mut machine = Simulated::new().watched();
@@ -115,10 +162,10 @@ fn what_homes_use_themselves_is_known() {
     machine.write(0, 256);
     machine.write(3, 0);
     let used = machine.0.used_at_home();
-    let first = AtHome { node: 0, reads: 1, writes: 3, written_back: 1 };
+    let first = AtHome { reads: 1, writes: 3, written_back: 1 };
     assert_eq!(
         used.into_iter().collect::<Vec<_>>(),
-        [(0, first), (1, AtHome { node: 1, reads: 1, ..AtHome::default() })]
+        [((0, 0), first), ((1, 1), AtHome { reads: 1, ..AtHome::default() })]
     );
 }
 

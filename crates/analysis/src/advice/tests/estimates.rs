@@ -26,8 +26,8 @@ fn what_is_known_of_a_homes_use_decides() {
             uses(&mut analysis, page, 1, 20, 20);
             // The home fetches from a cache of the other node what that has written.
             add(&mut analysis, PageUse { node: 0, peer: 1, reads: 30, ..of(page) });
-            let home = HomeUse { node: 0, reads: used, ..HomeUse::default() };
-            analysis.homes.insert(FIRST + page, home);
+            let home = HomeUse { reads: used, ..HomeUse::default() };
+            analysis.homes.insert((FIRST + page, 0), home);
         }
         assert_eq!(only(&analysis).kind, kind, "{used} fetches of the home");
     }
@@ -40,7 +40,7 @@ fn pages_that_only_their_home_uses_stay() {
     analysis.run.consistency = RunRecord::CACHES.to_owned();
     analysis.areas.push(area("halves", variable("halves"), vec![pages(0..64)]));
     for page in 0..64 {
-        analysis.homes.insert(FIRST + page, HomeUse { node: 0, reads: 100, ..HomeUse::default() });
+        analysis.homes.insert((FIRST + page, 0), HomeUse { reads: 100, ..HomeUse::default() });
     }
     for page in 32..64 {
         uses(&mut analysis, page, 1, 400, 0);
@@ -52,6 +52,28 @@ fn pages_that_only_their_home_uses_stay() {
     };
     let half = |node| PlacementPart { pages: 32, node: NodeId(node) };
     assert_eq!(parts[..], [half(0), half(1)]);
+}
+
+/// The pages of a simulated run have moved: what a node asked for before and has used as the home since is for a home there,
+/// and what the first home used of them against it.
+#[test]
+fn homes_of_pages_that_moved_are_weighed_against_each_other() {
+    for (first, kind) in [(30, AdviceKind::Home), (210, AdviceKind::Nothing)] {
+        let mut analysis = empty();
+        analysis.run.consistency = RunRecord::CACHES.to_owned();
+        analysis.areas.push(area("table", variable("table"), vec![pages(0..8)]));
+        for page in 0..8 {
+            uses(&mut analysis, page, 1, 200, 0);
+            for (node, reads) in [(0, first), (1, 500)] {
+                analysis.homes.insert((FIRST + page, node), HomeUse { reads, ..HomeUse::default() });
+            }
+        }
+        let advice = only(&analysis);
+        assert_eq!(advice.kind, kind, "{first} fetches of the first home");
+        if kind == AdviceKind::Home {
+            assert_eq!(advice.saving.requests, 8 * (200 - first));
+        }
+    }
 }
 
 /// They are prefetched, so hardly any is fetched by itself.
