@@ -22,8 +22,9 @@ static struct option_spec specs[] = {
     {'l', "kernel for CC-NUMA: 1; for SMP: 0", 1, 1, 0, 1, 0},
     {'b', "users are bound to nodes, by turns: 1; or not: 0", 0, 0, 0, 1, 0},
     {'d', "time of a disk, in microseconds", 0, 300, 0, 1000000, 0},
+    {'x', "the kernel's code is not fetched: 0; fetched from node 0: 1; from each node: 2", 0, 0, 0, 2, 0},
 };
-static struct app app = {"jobmix", "users who run commands on a model of a UNIX kernel", specs, 5, NULL, NULL};
+static struct app app = {"jobmix", "users who run commands on a model of a UNIX kernel", specs, 6, NULL, NULL};
 
 enum {
     SOURCES = 64,       /* files that all users read */
@@ -344,7 +345,7 @@ int main(int argc, char **argv)
 {
     parse_options(&app, argc, argv);
     int nodes = (int)specs[1].value;
-    boot(nodes, specs[2].value, threads * 4 + 8, specs[4].value);
+    boot(nodes, specs[2].value, (enum text)specs[5].value, threads * 4 + 8, specs[4].value);
     int usr = add_file(0, "usr", 1, NULL), homes = add_file(0, "home", MOST_BLOCKS, NULL);
     int bin = add_file(usr, "bin", 1, NULL), src = add_file(usr, "src", 1, NULL);
     static const char *const programs[] = {"cp", "grep", "sort", "ls", "find", "make", "cc", "nroff", "rm"};

@@ -227,7 +227,7 @@ int block_of(int inode, int number, bool *add)
 
 int sys_open(const char *const *path)
 {
-    enter(PATH_OPEN);
+    enter(CALL_OPEN);
     int inode = lookup(path);
     if (inode >= 0) {
         sleep_lock(&inodes[inode].lock);
@@ -240,7 +240,7 @@ int sys_open(const char *const *path)
 
 void sys_close(int inode)
 {
-    enter(PATH_CLOSE);
+    enter(CALL_CLOSE);
     sleep_lock(&inodes[inode].lock);
     inodes[inode].links--;
     pthread_mutex_unlock(&inodes[inode].lock);
@@ -249,7 +249,7 @@ void sys_close(int inode)
 
 int sys_stat(const char *const *path)
 {
-    enter(PATH_STAT);
+    enter(CALL_STAT);
     int inode = lookup(path), blocks = -1;
     if (inode >= 0) {
         sleep_lock(&inodes[inode].lock);
@@ -262,7 +262,7 @@ int sys_stat(const char *const *path)
 
 int sys_creat(int directory, const char *name)
 {
-    enter(PATH_CREAT);
+    enter(CALL_CREAT);
     int inode = take(free_inodes, &inodes->next, sizeof *inodes), where = 0;
     inodes[inode].blocks = 0;
     inodes[inode].links = 1;
@@ -279,7 +279,7 @@ int sys_creat(int directory, const char *name)
 
 void sys_unlink(int directory, const char *name)
 {
-    enter(PATH_UNLINK);
+    enter(CALL_UNLINK);
     int where = 0;
     sleep_lock(&inodes[directory].lock);
     int inode = change_directory(directory, name, "", 0, &where);
@@ -298,7 +298,7 @@ void sys_unlink(int directory, const char *name)
 
 bool sys_read(int inode, int number, char *to)
 {
-    enter(PATH_READ);
+    enter(CALL_READ);
     bool add = false;
     int block = block_of(inode, number, &add);
     if (block >= 0) {
@@ -312,7 +312,7 @@ bool sys_read(int inode, int number, char *to)
 
 void sys_write(int inode, int number, const char *from)
 {
-    enter(PATH_WRITE);
+    enter(CALL_WRITE);
     bool add = true;
     int block = block_of(inode, number, &add);
     if (block < 0)

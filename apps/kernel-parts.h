@@ -15,12 +15,9 @@ enum {
     QUEUE = 32,                     /* words of a run queue */
 };
 
-/* Accesses of a system call to memory of its own, which stand for all that it does beside the tables of this model. At 200 MHz and 2
- * cycles for each, a fork takes 0.25 ms, an exec 0.5 ms, an open 20 us: what systems of the time needed, roughly. */
-enum {
-    PATH_FORK = 25000, PATH_EXEC = 50000, PATH_EXIT = 10000, PATH_WAIT = 2000,
-    PATH_OPEN = 2000, PATH_CLOSE = 500, PATH_STAT = 1500, PATH_CREAT = 4000, PATH_UNLINK = 4000,
-    PATH_READ = 1500, PATH_WRITE = 2000,
+enum call {
+    CALL_FORK, CALL_EXEC, CALL_EXIT, CALL_WAIT, CALL_OPEN, CALL_CLOSE, CALL_STAT, CALL_CREAT, CALL_UNLINK, CALL_READ, CALL_WRITE,
+    CALLS
 };
 
 struct latch {
@@ -106,8 +103,14 @@ extern char *pages;                 /* of processes */
 extern char *disk;
 extern pthread_mutex_t disk_busy[MOST_NODES * DISKS];
 
-/* For system calls: their time, locks, copies. `path` is one of those above. */
-void enter(int path);
+/* By node: the kernel's code that processes there execute; none if it is not fetched. */
+extern char *text[MOST_NODES];
+
+/* Bytes of it. */
+size_t text_bytes(void);
+
+/* For system calls: their time, locks, copies. */
+void enter(enum call call);
 void leave(void);
 void lock(struct latch *latch);
 void unlock(struct latch *latch);

@@ -207,6 +207,13 @@ int add_file(int directory, const char *name, int blocks, void (*fill)(int block
     die("a directory is full");
 }
 
+/* All pages are the caller's. */
+static int here_only(size_t page)
+{
+    (void)page;
+    return 0;
+}
+
 /* What a node has of its own; the caller is there. */
 static void make_local(int node)
 {
@@ -219,7 +226,19 @@ static void make_local(int node)
     make_list(objects[node], (int *)(objects[node] + 1), OBJECT, OBJECTS, 0);
 }
 
-void boot(int nodes, bool numa, int slots, long disk_microseconds)
+/* The kernel's code for a node; the caller is there. */
+static void make_text(int node, enum text fetched)
+{
+    size_t count = (text_bytes() + PAGE - 1) / PAGE;
+    if (fetched == TEXT_OF_EACH_NODE || node == 0) {
+        text[node] = make_pages(count);
+        touch(text[node], count, 0, here_only);
+    }
+    for (int other = 1; node == 0 && fetched == TEXT_OF_NODE_0 && other < all_nodes; other++)
+        text[other] = text[0];
+}
+
+void boot(int nodes, bool numa, enum text fetched, int slots, long disk_microseconds)
 {
     all_nodes = nodes, by_node = numa, disk_time = disk_microseconds;
     int frame_count = slots * MOST_PAGES / 2 + 256 * nodes;
@@ -249,6 +268,8 @@ void boot(int nodes, bool numa, int slots, long disk_microseconds)
         clock_gettime(CLOCK_MONOTONIC, &start);
         if (by_node || node == 0)
             make_local(node);
+        if (fetched != TEXT_IS_NOT_FETCHED)
+            make_text(node, fetched);
         touch_all(node, buffer_count, (size_t)frame_count);
         clock_gettime(CLOCK_MONOTONIC, &end);
         boot_time[node] = (end.tv_sec - start.tv_sec) * 1000000000L + end.tv_nsec - start.tv_nsec;

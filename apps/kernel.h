@@ -4,7 +4,7 @@
  * buffer cache; names are looked up in a name cache (dnlc) before directories are read. As in UnixWare 7, one spin lock is about
  * all free page frames (vm_pagefreelock) and one about the name cache. The kernel for CC-NUMA has its run queues, free page frames
  * and small objects by node, and its tables on all nodes by turns, a page each; the kernel for SMP has one of each, and its tables
- * where it has booted.
+ * where it has booted. Its code is fetched if that is asked for: system calls read memory that stands for it.
  */
 #ifndef APPS_KERNEL_H
 #define APPS_KERNEL_H
@@ -43,9 +43,12 @@ struct process {
 /* The process that the thread stands for. */
 extern __thread struct process *current;
 
+/* Whether processors fetch the kernel's code: not at all, from where the kernel has booted, or from a copy on each node. */
+enum text { TEXT_IS_NOT_FETCHED, TEXT_OF_NODE_0, TEXT_OF_EACH_NODE };
+
 /* Builds tables for so many processes at a time, file system and pools. `numa`: the kernel for CC-NUMA. A disk takes `disk`
  * microseconds. The caller becomes the first process. */
-void boot(int nodes, bool numa, int processes, long disk);
+void boot(int nodes, bool numa, enum text fetched, int processes, long disk);
 
 /* Lets this thread, and those that it creates, run on processors of this node only (UnixWare's cg_bind), or on all. */
 enum { ANY_NODE = -1 };

@@ -111,6 +111,30 @@ fn a_job_mix_runs_on_one_node_and_on_three() {
     }
 }
 
+/// Without far memory caches, a kernel's code that is fetched from one node makes misses to it, and copies on all nodes do not.
+#[test]
+fn a_kernels_code_is_fetched_from_one_node_or_each() {
+    let folder = Folder::new();
+    let out = folder.join("build");
+    let mut make = Command::new("make");
+    make.args(["--silent", "-C"]).arg(root().join("apps"));
+    make.arg(format!("CC={} cc", whole().gondwana.display())).arg(format!("OUT={}", out.display()));
+    let program = out.join("jobmix");
+    succeed(make.arg(&program));
+    let options = ["--machine", "aviion-3x4", "--sweep", "far_cache.size=0", "--threads", "round-robin"];
+    let of = |text: &str| {
+        let arguments = [program.to_str().unwrap(), "-p", "12", "-n", "12", "-k", "3", "-x", text];
+        let (ran, runs) = simulate(&folder, &options, &arguments);
+        let counters = runs[0]["statistics"]["counters"].clone();
+        let count = |index: usize| counters["supplied"][index].as_u64().unwrap();
+        (ran.output, counters["reads"].as_u64().unwrap(), count(2) + count(3) + count(4))
+    };
+    let [none, one, each] = ["0", "1", "2"].map(of);
+    assert!(none.0 == one.0 && one.0 == each.0);
+    assert!(one.1 > none.1 + 10_000 && one.1.abs_diff(each.1) < one.1 / 100, "{none:?} {one:?} {each:?}");
+    assert!(one.2 > each.2 + each.2 / 10, "{one:?} {each:?}");
+}
+
 /// A machine of the user's own, with a translation buffer and pages of the second cache that do not follow each other.
 #[test]
 fn translations_and_colours_are_those_of_the_file() {
