@@ -1,6 +1,7 @@
 //! Machines as files (TOML).
 
 use crate::directory::Hops;
+use crate::directory_cache::DirectoryCachePart;
 use crate::system_parts::{ReplicationPart, SchedulerPart};
 use crate::{MAX_NODES, MAX_PROCESSORS};
 use gondwana_rset::{MemoryPolicy, Registry};
@@ -31,6 +32,8 @@ pub struct Description {
     pub memory: MemoryPart,
     /// The node controller of each node, with the directory of its memory. A machine of one node has none.
     pub controller: Option<ControllerPart>,
+    /// The directory cache of each controller; without one, the directory is as fast as `controller.home` says.
+    pub directory_cache: Option<DirectoryCachePart>,
     /// The network between nodes. A machine of one node has none.
     pub network: Option<NetworkPart>,
     /// The far memory cache of each node, if there are some.
@@ -278,6 +281,9 @@ impl Description {
         }
         if let Some(far) = &self.far_cache {
             check_far_cache(far, self.l2.line, self.memory.page_size.0)?;
+        }
+        if let Some(cache) = &self.directory_cache {
+            cache.check()?;
         }
         if let Some(replication) = &self.replication {
             replication.check(self.memory.page_size.0)?;

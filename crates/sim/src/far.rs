@@ -45,7 +45,7 @@ impl FarCache {
 
 impl Machine {
     /// The number and the colour of a line's block.
-    fn block_of(&self, line: u64, place: Place) -> (u64, u64) {
+    pub(crate) fn block_of(&self, line: u64, place: Place) -> (u64, u64) {
         (line >> self.block_shift, self.lines.colour(place) >> self.block_shift)
     }
 

@@ -17,6 +17,7 @@ mod colour;
 mod counters;
 mod description;
 pub mod directory;
+mod directory_cache;
 mod dispatch;
 mod far;
 mod idle;
@@ -43,6 +44,7 @@ pub use description::{
     BusPart, CachePart, Colouring, ControllerPart, Description, FarCachePart, MemoryPart, NetworkPart,
     ProcessorPart, TlbPart, Topology,
 };
+pub use directory_cache::{DirectoryCachePart, DirectoryLookups};
 pub use dispatch::Allowed;
 pub use idle::IdleTimes;
 pub use machine::{Kind, Machine};

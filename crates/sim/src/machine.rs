@@ -5,6 +5,7 @@ use crate::colour::Colours;
 use crate::counters::Counters;
 use crate::description::{ControllerPart, Description};
 use crate::directory::{Hops, Node};
+use crate::directory_cache::DirectoryCache;
 use crate::far::FarCache;
 use crate::l1::L1;
 use crate::lines::Lines;
@@ -55,6 +56,7 @@ pub(crate) struct NodeParts {
     pub bus: Resource,
     pub banks: Vec<Resource>,
     pub controller: Resource,
+    pub directory: Option<DirectoryCache>,
     pub far: Option<FarCache>,
 }
 
@@ -135,6 +137,7 @@ impl Machine {
             bus: Resource::default(),
             banks: vec![Resource::default(); banks],
             controller: Resource::default(),
+            directory: description.directory_cache.as_ref().and_then(DirectoryCache::new),
             far: far.map(FarCache::new),
         };
         let network = description.network.as_ref().filter(|_| node_count > 1);

@@ -1,6 +1,7 @@
 //! What a run comes to.
 
 use crate::counters::Counters;
+use crate::directory_cache::DirectoryLookups;
 use crate::far::FarCache;
 use crate::machine::Machine;
 use crate::network::Network;
@@ -41,6 +42,9 @@ pub struct NodeStatistics {
     pub controller: Use,
     /// Its far memory cache.
     pub far_cache: Use,
+    /// Look-ups of its directory; left out in files if it has no directory cache.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub directory: DirectoryLookups,
     /// Messages that it sent to other nodes.
     pub messages: u64,
     /// Of these, requests: its own to homes, and those of its homes to owners and sharers. The others are responses.
@@ -136,6 +140,7 @@ impl Machine {
                 },
                 controller: Use { busy: parts.controller.busy(), uses: parts.controller.uses() },
                 far_cache: parts.far.as_ref().map(FarCache::used).unwrap_or_default(),
+                directory: parts.directory.as_ref().map(|cache| cache.lookups).unwrap_or_default(),
                 messages: sent.messages,
                 requests: sent.requests,
                 message_bytes: sent.bytes,

@@ -146,7 +146,8 @@ impl Machine {
             Message::Request(_) => {
                 // The home takes up a request when the last one for the line is complete.
                 let free = self.lines.block(place).blocked.max(arrival);
-                self.pass_controller(to, free) + self.times.home
+                let looked_up = self.look_up_entry(to, line, place);
+                self.pass_controller(to, free) + self.times.home + looked_up
             }
             Message::Demand { demand, .. } => {
                 let begun = self.pass_controller(to, arrival) + self.to_local(to, place) + self.times.slave;

@@ -119,12 +119,28 @@ const FAR_CACHES: [(&str, &str); 8] = [
     ),
 ];
 
+/// The same of a directory cache.
+const DIRECTORY_CACHES: [(&str, &str); 4] = [
+    ("entries = 1024\nways = 0\nmiss = 100", "ways: 0 ways: a set has 1 to 64 entries"),
+    (
+        "entries = 1000\nways = 4\nmiss = 100",
+        "entries: 1000 entries in sets of 4: the number of sets must be a power of two",
+    ),
+    (
+        "entries = 33554432\nways = 1\nmiss = 100",
+        "entries: 33554432 entries: a directory cache has at most 16777216",
+    ),
+    ("entries = 1024\nways = 4\nmiss = 2000000", "miss: 2000000 ns: a time is at most 1000000 ns"),
+];
+
 #[test]
 fn errors_of_optional_parts_name_line_and_field() {
     let text = shipped::find("wildfire-2x8").unwrap();
     let lines = text.lines().count();
     let tlbs = TLBS.map(|case| ("tlb", case));
-    for (part, (fields, message)) in tlbs.into_iter().chain(FAR_CACHES.map(|case| ("far_cache", case))) {
+    let directories = DIRECTORY_CACHES.map(|case| ("directory_cache", case));
+    let far_caches = FAR_CACHES.map(|case| ("far_cache", case));
+    for (part, (fields, message)) in tlbs.into_iter().chain(directories).chain(far_caches) {
         let field = message.split(':').next().unwrap();
         let line = fields.lines().position(|line| line.starts_with(field)).unwrap();
         let error = Description::parse(&format!("{text}[{part}]\n{fields}\n")).unwrap_err().to_string();

@@ -18,6 +18,12 @@ type OfNode = fn(&NodeStatistics) -> Time;
 const IDLE: [(&str, OfNode); 2] =
     [("processors' time idle, %", |of| of.idle), ("  while a thread slept, %", |of| of.asleep)];
 
+/// Rows about directory caches.
+const DIRECTORY: [(&str, OfNode); 2] = [
+    ("hits of the directory cache", |of| of.directory.hits),
+    ("misses of the directory cache", |of| of.directory.misses),
+];
+
 /// Rows about the pages that the system moves and replicates.
 const REPLICATION: [(&str, Pages); 6] = [
     ("excess misses", |of| of.excess),
@@ -102,6 +108,11 @@ pub(super) fn text(statistics: &Statistics) -> String {
     of_nodes("memory banks in use, %", &|node| busy(node.memory.busy / banks), String::new());
     if statistics.nodes.len() > 1 {
         of_nodes("controller in use, %", &|node| busy(node.controller.busy), String::new());
+        for (name, get) in DIRECTORY {
+            if sum(&get) != "0" {
+                of_nodes(name, &|node| grouped(get(node)), sum(&get));
+            }
+        }
         if statistics.nodes.iter().any(|node| node.far_cache.uses > 0) {
             of_nodes("far memory cache in use, %", &|node| busy(node.far_cache.busy), String::new());
         }

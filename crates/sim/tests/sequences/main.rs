@@ -112,6 +112,42 @@ fn both_caches() {
     assert_eq!(counters.written_back, [0, 0, 0], "clean lines are dropped");
 }
 
+/// A miss of the directory cache adds its time to the home's; an entry of the set makes room for another.
+#[test]
+fn entries_of_the_directory() {
+    const MISS: u64 = 500_000;
+    let part = format!("[directory_cache]\nentries = 2\nways = 1\nmiss = {MISS}\n");
+    let mut machine = Simulated::of(&format!("{MACHINE}{part}"));
+    assert_eq!(machine.read(0, 0), LOCAL, "no request of the home's own");
+    assert_eq!(machine.read(2, 0), REMOTE + MISS);
+    assert_eq!(machine.read(4, 0), REMOTE, "the entry is there");
+    assert_eq!(machine.write(2, 0), INVALIDATION);
+    assert_eq!(machine.read(2, 128), REMOTE + MISS, "the other entry of the set goes");
+    assert_eq!(machine.read(4, 64), REMOTE + MISS, "another set");
+    assert_eq!(machine.read(4, 0), THREE_HOP + MISS);
+    let statistics = machine.0.statistics(&Description::parse(MACHINE).unwrap(), 0);
+    let lookups = statistics.nodes[0].directory;
+    assert_eq!((lookups.hits, lookups.misses), (2, 4));
+    assert_eq!(statistics.nodes[1].directory, gondwana_sim::DirectoryLookups::default());
+    let mut without = Simulated::of(&format!("{MACHINE}{}", part.replace("entries = 2", "entries = 0")));
+    without.read(0, 0);
+    assert_eq!(without.read(2, 0), REMOTE, "none is as good as one that has all");
+}
+
+/// WildFire's formula F3 takes a miss to another node for three transactions on buses, and a local one for one.
+#[test]
+fn a_remote_miss_is_on_three_buses() {
+    let mut machine = Simulated::new();
+    let buses = |machine: &Simulated| -> Vec<u64> {
+        let statistics = machine.0.statistics(&Description::parse(MACHINE).unwrap(), 0);
+        statistics.nodes.iter().map(|node| node.bus.uses).collect()
+    };
+    machine.read(0, 0);
+    assert_eq!(buses(&machine), [1, 0, 0]);
+    machine.read(2, 0);
+    assert_eq!(buses(&machine), [2, 2, 0], "twice on the requester's: the answer is a transaction, too");
+}
+
 #[test]
 fn within_a_node() {
     let mut machine = Simulated::new();
