@@ -436,6 +436,23 @@ fn latencies_of_the_papers_machines() {
     assert_eq!(ran.output.matches("| remote memory |").count(), 3, "{}", ran.output);
 }
 
+/// Figures 8 and 9 of the Olifant paper: of six parts of the heap, two are mostly one thread's, two the other's, and two both's.
+#[test]
+fn pages_and_lines_by_thread() {
+    let folder = Folder::new();
+    let mut script = Command::new(root().join("bench/papers/olifant-figures-8-9"));
+    let ran = succeed(script.arg(&whole().gondwana).arg(folder.join("charts.svg")));
+    let rows = ran.output.lines().filter_map(|line| {
+        let numbers: Vec<u64> = line.split('|').filter_map(|cell| cell.trim().parse().ok()).collect();
+        <[u64; 3]>::try_from(numbers).ok()
+    });
+    let shares: Vec<u64> = rows.map(|[_, one, other]| one * 100 / (one + other)).collect();
+    let wanted = [50..=100, 0..=40, 90..=100, 0..=10, 40..=60, 40..=60];
+    assert!(wanted.iter().zip(&shares).all(|(range, share)| range.contains(share)), "{}", ran.output);
+    assert_eq!(shares.len(), 6);
+    assert!(fs::read_to_string(folder.join("charts.svg")).unwrap().ends_with("</svg>\n"));
+}
+
 /// Misses of both caches of one processor within 2 % of cachegrind's. Without valgrind the test is skipped;
 /// `GONDWANA_VALGRIND=required` makes it fail instead.
 #[test]
