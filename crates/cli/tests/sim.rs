@@ -183,6 +183,33 @@ fn threads_synchronise() {
     }
 }
 
+#[test]
+fn constructors_lock_mutexes() {
+    let folder = Folder::new();
+    compile(&folder, "before_main.c");
+    let (ran, _) = simulate(&folder, &["--machine", "wildfire-2x8"], &["./program"]);
+    assert_eq!(ran.output, "ok\n");
+}
+
+/// The library of gfortran has a constructor that locks a mutex. Skipped without gfortran.
+#[test]
+fn fortran_runs_on_a_simulated_machine() {
+    if Command::new("gfortran").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no gfortran here");
+        return;
+    }
+    let folder = Folder::new();
+    let source = root().join("tests/simulated/sums.f90");
+    let mut command = gondwana(&folder, &["cc", "-O2", "-fopenmp", "-o", "program"]);
+    succeed(command.arg(source).arg("-lgfortran"));
+    let (ran, statistics) = simulate(&folder, &["--machine", "wildfire-2x8"], &["./program"]);
+    assert_eq!(ran.output, "5000050000\n");
+    let accesses = |node: usize, kind: &str| statistics["nodes"][node]["counters"][kind].as_u64().unwrap();
+    for node in 0..2 {
+        assert!(accesses(node, "reads") >= 50_000 && accesses(node, "writes") >= 50_000, "{statistics}");
+    }
+}
+
 /// Threads of C11 give the native result.
 #[test]
 fn c11_threads_synchronise() {

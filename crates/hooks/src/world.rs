@@ -5,7 +5,6 @@ use crate::openmp::OpenMp;
 use crate::plan::Plan;
 use crate::recorder::{self, Recorder};
 use crate::settings::Settings;
-use crate::sync::Objects;
 use crate::threads::Thread;
 use crate::{heap, start};
 use gondwana_rset::{RSet, Registry, ThreadPlan, ThreadPolicy};
@@ -19,7 +18,6 @@ pub(crate) struct World {
     pub settings: Settings,
     pub schedule: Schedule,
     pub threads: Vec<Thread>,
-    pub objects: Objects,
     pub openmp: OpenMp,
     pub plan: ThreadPlan,
     pub recorder: Option<Box<Recorder>>,
@@ -97,7 +95,6 @@ pub(crate) fn begin(mut settings: Settings) -> Result<(), String> {
         settings,
         schedule,
         threads: vec![Thread::main(first)],
-        objects: Objects::default(),
         openmp: OpenMp::default(),
         plan,
         recorder: None,

@@ -10,13 +10,12 @@ mod rwlock;
 mod semaphore;
 mod spin;
 
-use crate::world::started;
+use crate::world::world;
 use gondwana_sim::ThreadId;
 use std::collections::{BTreeMap, VecDeque};
 
 /// All objects that are in use.
-#[derive(Default)]
-pub(crate) struct Objects {
+struct Objects {
     mutexes: BTreeMap<usize, mutex::Mutex>,
     conditions: BTreeMap<usize, VecDeque<ThreadId>>,
     barriers: BTreeMap<usize, barrier::Barrier>,
@@ -25,12 +24,23 @@ pub(crate) struct Objects {
     onces: BTreeMap<usize, once::Once>,
 }
 
-/// The objects of the world. The reference must end before the thread waits.
+/// Apart from the world, which begins with `main`: constructors of libraries lock mutexes before, such as that of Fortran's.
+static mut OBJECTS: Objects = Objects {
+    mutexes: BTreeMap::new(),
+    conditions: BTreeMap::new(),
+    barriers: BTreeMap::new(),
+    rwlocks: BTreeMap::new(),
+    semaphores: BTreeMap::new(),
+    onces: BTreeMap::new(),
+};
+
+/// The objects. The reference must end before the thread waits.
 fn objects() -> &'static mut Objects {
-    &mut started().objects
+    // SAFETY: it is not null; one host thread at a time simulates, and callers keep to what is said above.
+    unsafe { (&raw mut OBJECTS).as_mut().unwrap_unchecked() }
 }
 
-/// The thread that runs.
+/// The thread that runs; before `main` there is one.
 fn current() -> ThreadId {
-    started().current
+    world().map_or(0, |world| world.current)
 }

@@ -127,9 +127,7 @@ unsafe extern "C" fn pthread_mutex_init(
     mutex: *mut pthread_mutex_t,
     attributes: *const libc::pthread_mutexattr_t,
 ) -> c_int {
-    if crate::world::world().is_some() {
-        objects().mutexes.remove(&(mutex as usize));
-    }
+    objects().mutexes.remove(&(mutex as usize));
     let real = next!(pthread_mutex_init: unsafe extern "C" fn(
         *mut pthread_mutex_t, *const libc::pthread_mutexattr_t
     ) -> c_int);
