@@ -3,10 +3,13 @@
 //! Every protocol is a value that takes events (a fault, a release, an acquire, a message) and acts through the
 //! [`Env`] it is given. There is no I/O, no clock and no `unsafe` here, so the same code runs in a node, in the
 //! model checker and in the simulated cluster of the random tests.
+//!
+//! [`directory`] is the protocol of simulated machines, whose nodes exchange lines and not pages.
 #![forbid(unsafe_code)]
 
 mod counters;
 mod csm;
+pub mod directory;
 mod engine;
 mod env;
 mod erc;

@@ -2,10 +2,10 @@
 
 use crate::Time;
 use crate::counters::{Cause, Supply};
-use crate::directory::{Node, Request, State};
 use crate::lines::{NOBODY, Place};
 use crate::machine::{Kind, Machine};
 use crate::sharing::bits;
+use gondwana_coherence::directory::{Node, Request, State};
 
 impl Machine {
     /// Makes an access of `width` bytes, which may cross lines. The processor's time passes.

@@ -1,6 +1,6 @@
 //! A set-associative cache as tags: which lines it has, in which state, least recently used first to go.
 
-use crate::directory::State;
+use gondwana_coherence::directory::State;
 use std::ops::Range;
 
 /// One line.

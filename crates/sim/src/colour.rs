@@ -4,7 +4,7 @@
 //! different colours do not. Which physical page a virtual one gets decides.
 
 use crate::description::Colouring;
-use crate::directory::Node;
+use gondwana_coherence::directory::Node;
 
 /// Gives colours to pages as they are touched first.
 #[derive(Clone, Debug)]

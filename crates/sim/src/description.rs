@@ -1,9 +1,9 @@
 //! Machines as files (TOML).
 
-use crate::directory::Hops;
 use crate::directory_cache::DirectoryCachePart;
 use crate::system_parts::{ReplicationPart, SchedulerPart};
 use crate::{MAX_NODES, MAX_PROCESSORS};
+use gondwana_coherence::directory::Hops;
 use gondwana_rset::{MemoryPolicy, Registry};
 use gondwana_topology::{Bytes, DescriptionError, Machine};
 use serde::{Deserialize, Serialize};

@@ -3,10 +3,10 @@
 
 use crate::cache::Cache;
 use crate::description::{Wrong, require, time};
-use crate::directory::{Node, State};
 use crate::lines::Place;
 use crate::machine::Machine;
 use crate::{NANOSECOND, Time};
+use gondwana_coherence::directory::{Node, State};
 use serde::{Deserialize, Serialize};
 
 /// The directory cache of each node.

@@ -6,11 +6,11 @@
 use crate::Time;
 use crate::cache::Cache;
 use crate::description::FarCachePart;
-use crate::directory::{Node, State};
 use crate::lines::Place;
 use crate::machine::Machine;
 use crate::resource::Resource;
 use crate::statistics::Use;
+use gondwana_coherence::directory::{Node, State};
 
 /// One node's.
 #[derive(Clone, Debug)]

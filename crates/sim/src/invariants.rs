@@ -1,8 +1,8 @@
 //! What must be so whenever no access is under way.
 
-use crate::directory::{Node, State};
 use crate::lines::NOBODY;
 use crate::machine::Machine;
+use gondwana_coherence::directory::{Node, State};
 
 impl Machine {
     /// Finds the first line of which caches, node states and directory disagree.

@@ -7,7 +7,7 @@
 //!   [`Port::read`] or [`Port::write`], which answer for the line that was used last in a set of the first cache.
 //! - [`Schedule`] says which thread of the program runs next, in simulated time.
 //! - [`Machine::watch`] has it keep the transactions between nodes for a monitor.
-//! - [`directory`] is the coherence protocol between nodes as state machines (WildFire, section 4 and appendix).
+//! - The coherence protocol between nodes is [`gondwana_coherence::directory`].
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,6 @@ mod cache;
 mod colour;
 mod counters;
 mod description;
-pub mod directory;
 mod directory_cache;
 mod dispatch;
 mod far;

@@ -3,8 +3,8 @@
 
 use crate::Time;
 use crate::colour::Colours;
-use crate::directory::{Entry, Node};
 use crate::sharing::Losses;
+use gondwana_coherence::directory::{Entry, Node};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 

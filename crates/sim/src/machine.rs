@@ -4,7 +4,6 @@ use crate::cache::Cache;
 use crate::colour::Colours;
 use crate::counters::Counters;
 use crate::description::{ControllerPart, Description};
-use crate::directory::{Hops, Node};
 use crate::directory_cache::DirectoryCache;
 use crate::far::FarCache;
 use crate::l1::L1;
@@ -19,6 +18,7 @@ use crate::tlb::Tlb;
 use crate::transaction::Scratch;
 use crate::watch::Watch;
 use crate::{NANOSECOND, Time};
+use gondwana_coherence::directory::{Hops, Node};
 use gondwana_rset::{MemoryPolicy, Placement, RSet};
 use gondwana_topology::{NodeId, ProcessorId};
 

@@ -1,10 +1,10 @@
 //! The network between nodes: which links a message goes over.
 
 use crate::description::{NetworkPart, Topology};
-use crate::directory::Node;
 use crate::resource::Resource;
 use crate::statistics::{LinkStatistics, Use};
 use crate::{NANOSECOND, Time};
+use gondwana_coherence::directory::Node;
 
 /// Links, one for each direction.
 #[derive(Clone, Debug)]

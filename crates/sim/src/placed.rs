@@ -1,7 +1,7 @@
 //! Memory that a plan places, apart from the policy for all other memory.
 
-use crate::directory::Node;
 use crate::machine::Machine;
+use gondwana_coherence::directory::Node;
 use gondwana_page::PAGE_SIZE;
 use gondwana_rset::Placement;
 use gondwana_topology::NodeId;

@@ -2,10 +2,10 @@
 
 use crate::Time;
 use crate::counters::Supply;
-use crate::directory::{Agent, Demand, Home, Message, Node, Request};
 use crate::lines::Place;
 use crate::machine::Machine;
 use crate::watch::Answered;
+use gondwana_coherence::directory::{Agent, Demand, Home, Message, Node, Request};
 
 /// A message under way.
 #[derive(Clone, Copy, Debug)]

@@ -13,9 +13,9 @@
 //! | invalidation | a node gave a copy up because another one writes |
 //! | recall | a node that had a block for itself alone supplied it |
 
-use crate::directory::{Demand, Node, State};
 use crate::lines::{Mix, NOBODY, Place};
 use crate::machine::Machine;
+use gondwana_coherence::directory::{Demand, Node, State};
 use gondwana_monitor::{Direction, Kind, Transaction};
 use gondwana_page::{PAGE_BITS, PAGE_SIZE};
 use std::collections::{BTreeMap, HashMap};

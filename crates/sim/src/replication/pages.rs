@@ -2,7 +2,7 @@
 //! directory does not know of replicas.
 
 use crate::Time;
-use crate::directory::Node;
+use gondwana_coherence::directory::Node;
 
 /// What is known of one page.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 //! What the system's daemon decides: pages with many excess misses move to the node that misses, and are replicated there if
 //! moving has not helped (WildFire, section 3).
 
-use crate::directory::Node;
+use gondwana_coherence::directory::Node;
 
 /// A page to which a node has had excess misses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use super::policy::{Action, Candidate, Room};
 use crate::Time;
-use crate::directory::{Node, State};
 use crate::lines::{NOBODY, Place};
 use crate::machine::Machine;
 use crate::statistics::NodeReplication;
+use gondwana_coherence::directory::{Node, State};
 
 impl Machine {
     /// True if the operating system may move or replicate pages: [`Machine::attend`] is to be called before accesses.

@@ -1,7 +1,7 @@
 //! Far memory caches: two sets of two blocks, each of two lines of the second caches.
 
 use crate::{INVALIDATION, LOCAL, LOCAL_CACHE, REMOTE, REMOTE_CACHE, Simulated, THREE_HOP};
-use gondwana_sim::directory::State::{Invalid, Modified, Owned, Shared};
+use gondwana_coherence::directory::State::{Invalid, Modified, Owned, Shared};
 use gondwana_sim::{Cause, Kind, Supply};
 
 /// L2, bus, far memory cache.
@@ -18,7 +18,7 @@ fn machine() -> Simulated {
     machine_of("size = 512, line = 128, ways = 2, latency = 1_000, occupancy = 0")
 }
 
-fn states(machine: &Simulated, address: u64) -> [gondwana_sim::directory::State; 3] {
+fn states(machine: &Simulated, address: u64) -> [gondwana_coherence::directory::State; 3] {
     [0, 1, 2].map(|node| machine.0.node_state(address, node).unwrap())
 }
 

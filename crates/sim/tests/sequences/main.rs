@@ -5,7 +5,7 @@ mod far_cache;
 mod replication;
 mod watched;
 
-use gondwana_sim::directory::State::{Invalid, Modified, Owned, Shared};
+use gondwana_coherence::directory::State::{Invalid, Modified, Owned, Shared};
 use gondwana_sim::{Cause, Description, Kind, Machine, NANOSECOND, Supply};
 
 /// Three nodes of two processors; 1 ns an access; lines of 64 bytes, in the first cache of 32; two sets of two ways in the

@@ -1,7 +1,7 @@
 //! Pages that move and are replicated: three nodes of two processors, as in the other sequences, with pages of two lines.
 
 use crate::{INVALIDATION, LOCAL, MACHINE, REMOTE, REMOTE_CACHE, Simulated, THREE_HOP};
-use gondwana_sim::directory::State::{Invalid, Modified, Owned, Shared};
+use gondwana_coherence::directory::State::{Invalid, Modified, Owned, Shared};
 use gondwana_sim::{Description, Kind, Machine, NANOSECOND, NodeReplication};
 
 /// From a local to a global address, and back.

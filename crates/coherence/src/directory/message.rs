@@ -77,12 +77,14 @@ pub enum Message {
 
 impl Message {
     /// True for what asks a node for something; the others answer, or tell the home of an end.
+    #[inline]
     #[must_use]
     pub fn is_request(self) -> bool {
         matches!(self, Self::Request(_) | Self::Demand { .. })
     }
 
     /// True for what agents send to the home.
+    #[inline]
     #[must_use]
     pub fn is_for_home(self) -> bool {
         matches!(self, Self::Request(_) | Self::Return { .. } | Self::Complete | Self::WriteBackData { .. })

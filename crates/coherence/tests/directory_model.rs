@@ -2,7 +2,7 @@
 //! evictions: there is one owner, a reader gets what was written last, directory and nodes agree once all is quiet, and
 //! every request comes to its end. With answers that go to the requester (three hops) and to the home (four).
 
-use gondwana_sim::directory::{Agent, Entry, Home, Hops, Message, Node, Request, State};
+use gondwana_coherence::directory::{Agent, Entry, Home, Hops, Message, Node, Request, State};
 use stateright::{Checker, Model, Property};
 
 const HOME: Node = 0;

@@ -19,24 +19,28 @@ pub struct Agent {
 
 impl Agent {
     /// The agent in `node` of a line with its home in `home`, of which the node has this.
+    #[inline]
     #[must_use]
     pub fn new(node: Node, home: Node, state: State) -> Self {
         Self { node, home, state, pending: None }
     }
 
     /// What the node may do with the line.
+    #[inline]
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
     /// True if no request is under way.
+    #[inline]
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.pending.is_none()
     }
 
     /// The node drops a line that it shares, without telling anybody.
+    #[inline]
     pub fn drop_shared(&mut self) {
         if self.state == State::Shared && self.pending.is_none() {
             self.state = State::Invalid;
@@ -44,6 +48,7 @@ impl Agent {
     }
 
     /// Starts a request; returns the message for the home. One at a time: the node's bus orders the processors'.
+    #[inline]
     pub fn request(&mut self, request: Request) -> Message {
         self.pending = Some(Pending { request, replies: 0 });
         Message::Request(request)
@@ -53,6 +58,7 @@ impl Agent {
     ///
     /// # Errors
     /// If the protocol does not allow for it.
+    #[inline]
     pub fn receive(
         &mut self,
         from: Node,
@@ -104,11 +110,13 @@ impl Agent {
 
     /// The memory of the home has taken a writeback: the home's own agent owns the line again. A controller's two parts
     /// share the state of the node's memory (WildFire's MTAG), so no message says so.
+    #[inline]
     pub fn follow(&mut self, state: State) {
         self.state = state;
     }
 
     /// The node.
+    #[inline]
     #[must_use]
     pub fn node(&self) -> Node {
         self.node

@@ -1,5 +1,4 @@
 use super::{Answer, Demand, Hops, Message, Node, Request, State, Violation};
-use crate::sharing::bits;
 use std::collections::VecDeque;
 
 /// What the directory has of a line: which nodes may have it, and which one of them owns it.
@@ -13,12 +12,14 @@ pub struct Entry {
 
 impl Entry {
     /// Of a line that only its home has.
+    #[inline]
     #[must_use]
     pub fn of_home(home: Node) -> Self {
         Self { owner: home, sharers: 1 << home }
     }
 
     /// What a node may do with the line.
+    #[inline]
     #[must_use]
     pub fn state(&self, node: Node) -> State {
         match (self.sharers >> node & 1 == 1, self.owner == node) {
@@ -47,18 +48,21 @@ pub struct Home {
 
 impl Home {
     /// The home in `node` of a line with this entry.
+    #[inline]
     #[must_use]
     pub fn new(node: Node, entry: Entry, hops: Hops) -> Self {
         Self { node, entry, current: None, waiting: VecDeque::new(), hops, awaited: 0, data: false }
     }
 
     /// What the directory has now.
+    #[inline]
     #[must_use]
     pub fn entry(&self) -> Entry {
         self.entry
     }
 
     /// True if it works on no request.
+    #[inline]
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.current.is_none()
@@ -68,6 +72,7 @@ impl Home {
     ///
     /// # Errors
     /// If the protocol does not allow for it.
+    #[inline]
     pub fn receive(
         &mut self,
         from: Node,
@@ -149,7 +154,7 @@ impl Home {
                 }
                 let replies = u8::try_from(others.count_ones()).expect("a map has 64 bits");
                 let answer = self.answer(requester, replies);
-                for node in bits(others.into()) {
+                for node in nodes_in(others) {
                     let demand = if node == owner { Demand::SupplyAndInvalidate } else { Demand::Invalidate };
                     out.push((node, Message::Demand { demand, answer }));
                 }
@@ -161,4 +166,13 @@ impl Home {
             }
         }
     }
+}
+
+/// The nodes of a map, ascending.
+fn nodes_in(mut map: u64) -> impl Iterator<Item = Node> {
+    std::iter::from_fn(move || {
+        let node = Node::try_from(map.trailing_zeros()).ok().filter(|_| map != 0);
+        map &= map.wrapping_sub(1);
+        node
+    })
 }
