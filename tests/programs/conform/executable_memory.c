@@ -69,6 +69,30 @@ static void execute_by_a_file(void)
     close(file);
 }
 
+static long call_it_beside_data(int self)
+{
+    code[0][-4096 + self] = 1;
+    return call(code[0]) != 8;
+}
+
+/* A copy of a file with code, in memory that was reserved for code; other memory there is used meanwhile. */
+static void execute_a_copy(void)
+{
+    enum { RESERVED = 8 << 20 };
+    int file = memfd_create("code", 0);
+    unsigned char page[4096] = {0};
+    write_code(page, 8);
+    REQUIRE(file >= 0 && write(file, page, sizeof page) == sizeof page);
+    unsigned char *reserved = mmap(NULL, RESERVED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(reserved != MAP_FAILED);
+    code[0] = reserved + RESERVED / 2;
+    REQUIRE(mmap(code[0], 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file, 0) == code[0]);
+    EXPECT(0, mprotect(code[0] - 4096, 4096, PROT_READ | PROT_WRITE));
+    EXPECT(0, run_threads(threads, call_it_beside_data));
+    EXPECT(0, munmap(reserved, RESERVED));
+    close(file);
+}
+
 static unsigned char *map(unsigned char *at, int protection)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0);
@@ -88,5 +112,6 @@ int main(int argc, char **argv)
     for (int i = 0; i < 3; i++)
         EXPECT(0, munmap(code[i], SIZE));
     execute_by_a_file();
+    execute_a_copy();
     return verdict(violations, "code was not what a thread had written last");
 }

@@ -60,7 +60,10 @@ pub(super) fn replace(
         // SAFETY: the program wants something else in place of these pages.
         unsafe { node.discard(pages.clone()) };
         error = match file {
-            Some((fd, offset)) => read_file(node, address, length, fd, offset),
+            Some((fd, offset)) => match read_file(node, address, length, fd, offset) {
+                0 if protection & libc::PROT_EXEC != 0 => restrict(node, pages, protection),
+                error => error,
+            },
             None => restrict(node, pages, protection),
         };
     }

@@ -82,10 +82,12 @@ unsafe extern "C" fn map(
     }
     let readable = protection & libc::PROT_READ != 0;
     let copied = readable && (flags & libc::MAP_PRIVATE != 0 || protection & libc::PROT_WRITE == 0);
-    // The code of files is the same on all nodes only if each maps them: those mappings stay node-local.
+    let is_shared = |node: &Node| node.is_shared(address as usize);
+    // The code of files is the same on all nodes only if each maps them: those mappings stay node-local, unless they take the place of
+    // shared memory.
     if let Some(node) = Node::current()
         && length > 0
-        && (anonymous || protection & libc::PROT_EXEC == 0)
+        && (anonymous || protection & libc::PROT_EXEC == 0 || is_fixed && is_shared(node))
     {
         if !is_fixed {
             if anonymous {
@@ -94,7 +96,7 @@ unsafe extern "C" fn map(
             if copied {
                 return copy_file(node, length, fd, offset, caller);
             }
-        } else if node.is_shared(address as usize) && (anonymous || copied) {
+        } else if is_shared(node) && (anonymous || copied) {
             if flags & libc::MAP_FIXED_NOREPLACE != 0 {
                 return failed(libc::EEXIST);
             }
