@@ -295,7 +295,8 @@ impl Held {
     fn start() -> Self {
         let folder = Folder::new();
         folder.compile("held");
-        let mut command = whole().run(&folder, &["-n", "8", "--consistency", "rc", "--", "./held"]);
+        let mut command =
+            whole().run(&folder, &["-n", "8", "--consistency", "rc", "--common-after", "0", "--", "./held"]);
         let launcher = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
         let held = Self { launcher: launcher.unwrap(), folder };
         held.until_the_others_wait();

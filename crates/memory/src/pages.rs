@@ -234,7 +234,9 @@ impl Pages {
         self.next_used_here(pages).into_iter().chain(common).min_by_key(|run| run.start)
     }
 
-    fn next_used_here(&self, pages: Range<u32>) -> Option<Range<u32>> {
+    /// The same without common pages, of which each node can tell.
+    #[must_use]
+    pub fn next_used_here(&self, pages: Range<u32>) -> Option<Range<u32>> {
         /// Gaps of up to this many bytes are included in a run.
         const GAP: usize = 32 * PAGE_SIZE;
         let end = pages.end as usize * PAGE_SIZE;

@@ -256,7 +256,7 @@ impl Node {
             }
             Wire::Used { ticket, first, end } => {
                 let mut core = self.core();
-                let used = core.env.pages.next_used(first..end).unwrap_or(0..0);
+                let used = core.env.pages.next_used_here(first..end).unwrap_or(0..0);
                 core.answer(from, ticket, Answer::Done(crate::sparse_memory::packed(&used)));
             }
             Wire::ReadPinned { ticket, address, count } => {
