@@ -1,5 +1,6 @@
 //! One established connection.
 
+use super::calls;
 use super::epoll::{ENDED, Epoll, READABLE, WRITABLE};
 use super::frame::{Channel, Decoder, MAX_FRAME, prefix};
 use super::handshake::FIRST_FRAME;
@@ -11,7 +12,7 @@ use gondwana_locks::lock;
 use gondwana_racing::RacingBytes;
 use gondwana_sys::syscall;
 use gondwana_topology::NodeId;
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -146,7 +147,7 @@ impl Connection {
             if sender.wire.is_empty() {
                 return self.watch(sender, epoll, false);
             }
-            match (&self.stream).write(sender.wire.bytes()) {
+            match calls::send(&self.stream, sender.wire.bytes()) {
                 Ok(written) => sender.wire.consume(written),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     return self.watch(sender, epoll, true);
@@ -155,6 +156,11 @@ impl Connection {
                 Err(error) => return Err(failure(&error)),
             }
         }
+    }
+
+    /// True if the socket has not accepted all that was to be written.
+    pub(super) fn waits_for_room(&self) -> bool {
+        self.unsent() > 0 && self.lock().watching
     }
 
     /// Begins or ends watching for room.
@@ -182,7 +188,7 @@ impl Connection {
             count += 1;
             deliver(head, bulk);
         };
-        let result = match (&self.stream).read(buffer) {
+        let result = match calls::receive(&self.stream, buffer) {
             Ok(0) => Err(LostReason::Closed),
             Ok(len) => receiver
                 .decoder

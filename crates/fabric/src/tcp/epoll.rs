@@ -1,6 +1,7 @@
 //! Waiting for sockets.
 
 use gondwana_page::to_usize;
+use gondwana_sys::syscall;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -51,9 +52,10 @@ impl Epoll {
             i32::try_from(millis).unwrap_or(i32::MAX)
         });
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH as usize];
+        let (set, room) = (self.0.as_raw_fd(), i32::from(BATCH));
+        // By system call, as all that is done for each message (`calls.rs`).
         // SAFETY: the array has room for as many events as it says.
-        let count =
-            unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), BATCH.into(), millis) };
+        let count = unsafe { syscall!(libc::SYS_epoll_wait, set, events.as_mut_ptr(), room, millis) };
         // An error can only be an interruption by a signal: nothing is ready.
         let count = usize::try_from(count).unwrap_or(0);
         events.into_iter().take(count).map(|event| (to_usize(event.u64), event.events.cast_signed()))
@@ -80,13 +82,13 @@ impl Alarm {
     pub(super) fn raise(&self) {
         let one = 1_u64;
         // SAFETY: eight live bytes. It fails only if the alarm has been raised 2^64 times: then it is raised.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of_val(&one)) };
+        unsafe { syscall!(libc::SYS_write, self.0.as_raw_fd(), &raw const one, size_of_val(&one)) };
     }
 
     pub(super) fn clear(&self) {
         let mut count = 0_u64;
         // SAFETY: room for eight bytes. It fails only if the alarm is not raised.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), size_of_val(&count)) };
+        unsafe { syscall!(libc::SYS_read, self.0.as_raw_fd(), &raw mut count, size_of_val(&count)) };
     }
 }
 
