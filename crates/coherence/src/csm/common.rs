@@ -4,8 +4,9 @@
 //! With [`CommonAfter::Touch`], a page is common as soon as a node touches it, with the untouched pages around it, of which its manager
 //! tells all others. There is nothing to move.
 //!
-//! Of other pages, the home counts how often it had to tell nodes with copies that a page has changed, and how often the home has moved; not the first
-//! move and its consequence, by which pages come from the node that has initialised them to the one that uses them. When that is
+//! Of other pages, the home counts how often it had to tell nodes with copies that a page has changed, and how often the home has
+//! moved; not the first move and its consequence, by which pages come from the node that has initialised them to the one that uses them.
+//! When that is
 //! [`StartOptions::common_after`](crate::StartOptions::common_after), it posts a notice to whoever still has a copy, moves the page to the
 //! common memory, and answers each later request with leave to use it there. A common page stays common.
 //!
@@ -22,7 +23,7 @@
 //!
 //! Writes reach other nodes before they are released, which only programs with data races can tell.
 //!
-//! The stacks of the home's threads do not become common. Where a policy has decided the home of a page of this node, no more of its pages
+//! A page that the stack of one of the home's threads is on does not become common any more. Where a policy has decided the home of a page of this node, no more of its pages
 //! become common.
 
 use super::Csm;

@@ -193,12 +193,11 @@ impl Protection {
         let Backend::Uffd(uffd) = &self.backend else { return Ok(()) };
         let mut start = pages.start;
         while start < pages.end {
-            let run =
-                leading(start..pages.end, |page| self.is_included(page)).min(self.alike(start, pages.end));
-            if run > 0 && limit_in(self.now.get(start)) == Access::Write {
+            let run = self.alike(start, pages.end);
+            if self.is_included(start) && limit_in(self.now.get(start)) == Access::Write {
                 uffd.populate_others(self.geometry.address_of(start), run)?;
             }
-            start += run.max(1);
+            start += run;
         }
         Ok(())
     }
