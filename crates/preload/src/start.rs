@@ -112,6 +112,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
             fail(control, &why);
         }
     }
+    keep_room_in_heap();
     // SAFETY: no other thread runs yet.
     let node = match unsafe { Node::start(boot, hooks, __libc_start_main as *const () as usize) } {
         Ok(node) => node,
@@ -291,4 +292,14 @@ unsafe fn restore_environment(environment: *mut *mut c_char, hidden: &[(String, 
         }
         *write = std::ptr::null_mut();
     }
+}
+
+/// The runtime's heap, the C library's, grows by so many bytes more than are asked for; they cost nothing before they are used.
+///
+/// While a library is loaded the heap cannot grow (`library/gaps.rs`). What other threads of the node allocate meanwhile, as for pages that
+/// another node has touched, would get a mapping of its own, in the place for the library.
+fn keep_room_in_heap() {
+    const ROOM: libc::c_int = 8 << 20;
+    // SAFETY: sets a number.
+    unsafe { libc::mallopt(libc::M_TOP_PAD, ROOM) };
 }
