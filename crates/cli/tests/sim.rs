@@ -9,7 +9,7 @@ use common::whole::{LIMIT, Ran, run, whole};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn simulate(folder: &Path, options: &[&str], program: &[&str]) -> (Ran, Value) {
@@ -19,17 +19,23 @@ fn simulate(folder: &Path, options: &[&str], program: &[&str]) -> (Ran, Value) {
     (ran, serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap())
 }
 
+/// Workloads built by `make CC="gondwana cc"`; returns their folder.
+fn made(folder: &Folder, names: &[impl AsRef<Path>]) -> PathBuf {
+    let out = folder.join("build");
+    let mut make = Command::new("make");
+    make.args(["--silent", "-C"]).arg(root().join("apps"));
+    make.arg(format!("CC={} cc", whole().gondwana.display())).arg(format!("OUT={}", out.display()));
+    succeed(make.args(names.iter().map(|name| out.join(name))));
+    out
+}
+
 /// Workloads built by `make CC="gondwana cc"` give the native result with a thread on each processor, and again the same
 /// statistics, whatever the size of the environment.
 #[test]
 fn workloads_give_the_native_result_each_time() {
     let folder = Folder::new();
-    let out = folder.join("build");
     let names = ["sor", "lu", "fft", "radix"];
-    let mut make = Command::new("make");
-    make.args(["--silent", "-C"]).arg(root().join("apps"));
-    make.arg(format!("CC={} cc", whole().gondwana.display())).arg(format!("OUT={}", out.display()));
-    succeed(make.args(names.map(|name| out.join(name))));
+    let out = made(&folder, &names);
     for name in names {
         let native = succeed(Command::new(whole().apps.join(name)).args(["-p", "1"])).output;
         let program = out.join(name);
@@ -89,12 +95,7 @@ fn threads_run_where_the_program_says() {
 #[test]
 fn a_job_mix_runs_on_one_node_and_on_three() {
     let folder = Folder::new();
-    let out = folder.join("build");
-    let mut make = Command::new("make");
-    make.args(["--silent", "-C"]).arg(root().join("apps"));
-    make.arg(format!("CC={} cc", whole().gondwana.display())).arg(format!("OUT={}", out.display()));
-    let program = out.join("jobmix");
-    succeed(make.arg(&program));
+    let program = made(&folder, &["jobmix"]).join("jobmix");
     let native = succeed(Command::new(whole().apps.join("jobmix")).args(["-n", "12"])).output;
     for (machine, nodes, policy) in [("numaq", "1", "affinity"), ("aviion-3x4", "3", "dynamic")] {
         let policy = format!("scheduler.policy={policy}");
@@ -115,12 +116,7 @@ fn a_job_mix_runs_on_one_node_and_on_three() {
 #[test]
 fn a_kernels_code_is_fetched_from_one_node_or_each() {
     let folder = Folder::new();
-    let out = folder.join("build");
-    let mut make = Command::new("make");
-    make.args(["--silent", "-C"]).arg(root().join("apps"));
-    make.arg(format!("CC={} cc", whole().gondwana.display())).arg(format!("OUT={}", out.display()));
-    let program = out.join("jobmix");
-    succeed(make.arg(&program));
+    let program = made(&folder, &["jobmix"]).join("jobmix");
     let options = ["--machine", "aviion-3x4", "--sweep", "far_cache.size=0", "--threads", "round-robin"];
     let of = |text: &str| {
         let arguments = [program.to_str().unwrap(), "-p", "12", "-n", "12", "-k", "3", "-x", text];
@@ -262,13 +258,9 @@ fn openmp_programs_give_the_native_result() {
 #[test]
 fn openmp_workloads_give_the_native_result() {
     let folder = Folder::new();
-    let out = folder.join("build");
     let names =
         ["adi", "wavefront", "cg", "multigrid", "fft3d", "sort", "tasks"].map(|name| format!("omp-{name}"));
-    let mut make = Command::new("make");
-    make.args(["--silent", "-C"]).arg(root().join("apps"));
-    make.arg(format!("CC={} cc", whole().gondwana.display())).arg(format!("OUT={}", out.display()));
-    succeed(make.args(names.each_ref().map(|name| out.join(name))));
+    let out = made(&folder, &names);
     for name in &names {
         let native = succeed(Command::new(whole().apps.join(name)).args(["-p", "1"])).output;
         let program = out.join(name);

@@ -1,7 +1,7 @@
 //! The allocator of the library itself: the C library's own functions, never the ones that the library stands in front of.
 
 use crate::{MALLOC_ALIGNMENT, NextFunction};
-use libc::c_void;
+use libc::{c_int, c_void};
 use std::alloc::{GlobalAlloc, Layout};
 use std::marker::PhantomData;
 
@@ -82,6 +82,7 @@ impl<G: CallGuard> CLibraryHeap<G> {
         realloc = c"__libc_realloc"(block: *mut c_void, size: usize) -> *mut c_void;
         free = c"__libc_free"(block: *mut c_void);
         memalign = c"__libc_memalign"(alignment: usize, size: usize) -> *mut c_void;
+        mallopt = c"mallopt"(option: c_int, value: c_int) -> c_int;
     }
 }
 

@@ -299,7 +299,7 @@ unsafe fn restore_environment(environment: *mut *mut c_char, hidden: &[(String, 
 /// While a library is loaded the heap cannot grow (`library/gaps.rs`). What other threads of the node allocate meanwhile, as for pages that
 /// another node has touched, would get a mapping of its own, in the place for the library.
 fn keep_room_in_heap() {
-    const ROOM: libc::c_int = 8 << 20;
+    const ROOM: c_int = 8 << 20;
     // SAFETY: sets a number.
-    unsafe { libc::mallopt(libc::M_TOP_PAD, ROOM) };
+    unsafe { crate::private::Private::mallopt(libc::M_TOP_PAD, ROOM) };
 }

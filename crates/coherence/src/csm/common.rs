@@ -23,8 +23,8 @@
 //!
 //! Writes reach other nodes before they are released, which only programs with data races can tell.
 //!
-//! A page that the stack of one of the home's threads is on does not become common any more. Where a policy has decided the home of a page of this node, no more of its pages
-//! become common.
+//! A page that the stack of one of the home's threads is on does not become common any more. Where a policy has decided the home of a page
+//! of this node, no more of its pages become common.
 
 use super::Csm;
 use super::message::{CsmMessage, Grant};

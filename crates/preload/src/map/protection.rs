@@ -51,7 +51,7 @@ pub(super) fn real_protect(address: usize, length: size_t, protection: c_int) ->
 /// Says, once, that other nodes will not see what the program changes, if its own code or that of a library is at this address.
 pub(super) fn says_where_code_changes(address: usize) {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    let Some(node) = Node::current() else { return };
+    let Some(node) = Node::current().filter(|_| !TOLD.load(Ordering::Relaxed)) else { return };
     let is_code = |object: &LoadedObject<'_>| match object.text().contains(&address) {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
