@@ -4,7 +4,7 @@
 //! variables that a program with copies of them shares: the thread that receives could not wait for their pages. The
 //! service thread, between two polls, can.
 
-use crate::wire::{ProcessChange, ThreadSpec};
+use crate::wire::{Ending, ProcessChange, ThreadSpec};
 use gondwana_coherence::sync::Ticket;
 use gondwana_locks::lock;
 use gondwana_topology::NodeId;
@@ -24,7 +24,7 @@ pub(crate) enum DeferredTask {
     /// Something of the runtime library of the program's language.
     Later(Vec<u64>),
     /// Ends the program, with this status, for a thread of another node.
-    Exit(i32),
+    Exit(Ending, i32),
     /// Ends this node: the run ends.
     Close,
 }
@@ -68,15 +68,15 @@ mod tests {
     fn tasks_run_in_order_and_may_add_others() {
         let tasks = DeferredTasks::default();
         assert!(!tasks.may_have_some());
-        tasks.add(DeferredTask::Exit(0));
-        tasks.add(DeferredTask::Exit(1));
+        tasks.add(DeferredTask::Exit(Ending::Exit, 0));
+        tasks.add(DeferredTask::Exit(Ending::Exit, 1));
         assert!(tasks.may_have_some());
         let mut statuses = vec![];
         tasks.run_all(|task| {
-            let DeferredTask::Exit(status) = task else { panic!("{task:?}") };
+            let DeferredTask::Exit(Ending::Exit, status) = task else { panic!("{task:?}") };
             statuses.push(status);
             if status == 0 {
-                tasks.add(DeferredTask::Exit(2));
+                tasks.add(DeferredTask::Exit(Ending::Exit, 2));
             }
         });
         assert_eq!(statuses, [0, 1, 2]);

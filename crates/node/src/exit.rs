@@ -3,13 +3,13 @@
 use crate::clock::{Activity, Scope};
 use crate::fixed_line::FixedLine;
 use crate::wait_slots::{futex_wait, futex_wake};
-use crate::wire::Wire;
+use crate::wire::{Ending, Wire};
 use crate::{Node, Thread};
 use gondwana_control::{Report, send_crash};
 use gondwana_topology::NodeId;
 use serde_json::json;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long node 0 waits for the others to write out their streams.
@@ -18,8 +18,6 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// How far the end of the run has come.
 #[derive(Default)]
 pub(crate) struct RunEnd {
-    /// The status that the program ends with, once that is decided.
-    status: AtomicI32,
     /// Node 0 ends the others.
     closing: AtomicBool,
     /// Nodes that have written out their streams.
@@ -84,11 +82,6 @@ impl RunEnd {
 }
 
 impl Node {
-    /// Node 0 begins to end the program: `exit` was called, or main returned.
-    pub fn begin_exit(&self, status: i32) {
-        self.run_end.status.store(status, Ordering::Relaxed);
-    }
-
     /// Replaces this process by another program: if that succeeds, the launcher ends the other nodes. `replace` does it, and returns
     /// if it fails.
     pub fn replace<R>(&'static self, program: &str, replace: impl FnOnce() -> R) -> R {
@@ -98,34 +91,46 @@ impl Node {
         failed
     }
 
-    /// Node 0, after the program's exit handlers: ends the other nodes.
-    pub fn close_run(&'static self) {
+    /// Node 0, after the program's exit handlers: ends the other nodes, then this process. It does not return, because the caller's
+    /// stack may be shared, and a fault there could no longer be resolved.
+    pub fn close_run(&'static self, status: i32) -> ! {
         self.privately(move || {
-            if !self.run_end.begin_closing() {
-                return;
-            }
-            self.report(&Report::Exit { status: self.run_end.status.load(Ordering::Relaxed) & 0xff });
-            self.report_stats();
-            for node in 1..self.boot.nodes {
-                self.core().env.post(NodeId(node), &Wire::Close, &[]);
-            }
-            self.prepare_end_of_recording();
-            let others = u32::from(self.boot.nodes) - 1;
             let deadline = Instant::now() + FLUSH_TIMEOUT;
-            // First: the launcher may end the others meanwhile, which takes longest.
-            if self.run_end.wait_closed(others, deadline) {
-                self.report(&Report::Closed);
+            if self.run_end.begin_closing() {
+                self.end_other_nodes(status, deadline);
+            } else {
+                // Another thread is at it, and ends the process when it has finished.
+                while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+                    std::thread::sleep(left);
+                }
             }
-            self.end_recording();
+            loop {
+                // SAFETY: ends this process.
+                unsafe { gondwana_sys::syscall!(libc::SYS_exit_group, status) };
+            }
         })
+    }
+
+    fn end_other_nodes(&'static self, status: i32, deadline: Instant) {
+        self.report(&Report::Exit { status: status & 0xff });
+        self.report_stats();
+        for node in 1..self.boot.nodes {
+            self.core().env.post(NodeId(node), &Wire::Close, &[]);
+        }
+        self.prepare_end_of_recording();
+        // First: the launcher may end the others meanwhile, which takes longest.
+        if self.run_end.wait_closed(u32::from(self.boot.nodes) - 1, deadline) {
+            self.report(&Report::Closed);
+        }
+        self.end_recording();
     }
 
     /// The program ends on another node than the first: node 0 is asked to do it, and this thread waits for the
     /// end.
-    pub fn exit_through_first(&'static self, status: i32) -> ! {
+    pub fn exit_through_first(&'static self, ending: Ending, status: i32) -> ! {
         self.privately(move || {
             self.release_and_wait();
-            self.core().publish(NodeId(0), &Wire::Exit(status));
+            self.core().publish(NodeId(0), &Wire::Exit(ending, status));
             let _time = Scope::enter(Activity::Waiting);
             loop {
                 // SAFETY: waits for the signal or the exit that ends this process.
@@ -135,11 +140,11 @@ impl Node {
     }
 
     /// Another node's thread has ended the program.
-    pub(crate) fn exit_for_peer(&'static self, status: i32) {
+    pub(crate) fn exit_for_peer(&'static self, ending: Ending, status: i32) {
         // Exit handlers run on a thread of their own: this one must go on receiving for them.
         let exiting = Thread::start_native("exit", move || {
             self.acquire(None);
-            (self.hooks.exit)(status);
+            (self.hooks.exit)(ending, status);
         });
         if let Err(error) = exiting {
             crate::fatal(&format!("starting a thread to end the program: {error}"));

@@ -76,7 +76,7 @@ pub use thread::{Interrupted, Thread};
 pub use wait::Pause;
 pub use wait_slots::WaitSlot;
 pub use waker::Waker;
-pub use wire::{FileMapping, ProcessChange, StandardStream, ThreadSpec};
+pub use wire::{Ending, FileMapping, ProcessChange, StandardStream, ThreadSpec};
 
 use crate::core::{Core, CoreGuard};
 use announcements::Announcements;

@@ -205,7 +205,7 @@ impl Node {
             DeferredTask::Apply { from, ticket, change } => self.apply_for(from, ticket, &change),
             DeferredTask::StartCaller => self.start_caller(),
             DeferredTask::Later(words) => (self.hooks.later)(&words),
-            DeferredTask::Exit(status) => self.exit_for_peer(status),
+            DeferredTask::Exit(ending, status) => self.exit_for_peer(ending, status),
             DeferredTask::Close => self.close_here(),
         });
     }
@@ -313,9 +313,9 @@ impl Node {
                 self.interruptions.interrupt(from, ticket, self.hooks.interrupt);
             }
             Wire::Alive => {}
-            Wire::Exit(status) => {
+            Wire::Exit(ending, status) => {
                 self.core().learn(from, bulk);
-                self.defer(DeferredTask::Exit(status));
+                self.defer(DeferredTask::Exit(ending, status));
             }
             Wire::Close => self.defer(DeferredTask::Close),
             Wire::Closed => {

@@ -19,6 +19,7 @@ use crate::threads::Threads;
 use crate::wait_slots::WaitSlots;
 use crate::waiting::Waiting;
 use crate::waits::Notes;
+use crate::wire::Ending;
 use crate::{
     CURRENT, DescriptorCall, DescriptorDone, Node, ProcessChange, Setup, StreamCall, StreamDone, ThreadSpec,
     clock,
@@ -73,8 +74,8 @@ pub struct Hooks {
     pub told: fn(NodeId, &[u64]),
     /// What [`Node::later`] has left to the service thread, which may wait.
     pub later: fn(&[u64]),
-    /// Ends the program as `exit` does.
-    pub exit: fn(i32),
+    /// Ends the program with a status. Called on node 0.
+    pub exit: fn(Ending, i32),
     /// The C library's name for the calling thread.
     pub native_self: fn() -> u64,
     /// True if the program handles a signal, so that one may end a wait.

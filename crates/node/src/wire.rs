@@ -5,6 +5,17 @@ use gondwana_coherence::sync::{Answer, KeeperMessage, Request, SyncMessage, Tick
 use gondwana_topology::{NodeId, NodeSet};
 use serde::{Deserialize, Serialize};
 
+/// By which function of the C library a program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    /// `exit`, with all that is done at a program's end.
+    Exit,
+    /// `quick_exit`, with the functions that were registered for it.
+    QuickExit,
+    /// `_exit`: at once.
+    AtOnce,
+}
+
 /// Everything that one node may send to another, but for a [`SyncMessage`] and for messages of the coherence protocol; no
 /// encoding begins like one of these. Bulk data travels beside it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -193,8 +204,8 @@ pub(crate) enum Wire {
         /// What it gets.
         new: u64,
     },
-    /// To node 0: the program ends with this status.
-    Exit(i32),
+    /// To node 0: the program ends, with this status.
+    Exit(Ending, i32),
     /// From node 0: write out what the streams hold and stand still.
     Close,
     /// All is written.
@@ -475,7 +486,7 @@ impl Wire {
             | Self::StreamDone { .. }
             | Self::Call { .. }
             | Self::Interrupt { .. }
-            | Self::Exit(_)
+            | Self::Exit(..)
             | Self::Close
             | Self::Closed => 6,
             Self::Alive => 7,

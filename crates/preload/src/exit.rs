@@ -1,11 +1,12 @@
 //! The end of the program.
 
-use crate::io::buffered::may_hold_output;
+use crate::io::buffered::{may_hold_input, may_hold_output};
 use crate::io::{channels, delegations, stream_locks};
 use crate::private_stack::uninterrupted;
-use gondwana_node::{Node, ProcessChange, Thread};
+use crate::report;
+use gondwana_node::{Ending, Node, ProcessChange, Thread};
 use libc::{FILE, c_int, c_void};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 unsafe extern "C" {
     static mut stdout: *mut FILE;
@@ -56,15 +57,25 @@ pub(crate) fn flush_before_unlock(node: &Node) {
 /// ever; their streams hold no output.
 pub(crate) fn flush_all_streams() {
     stream_locks::release_all();
-    // SAFETY: the list of streams stays as it is while it is locked, and those in it are open.
+    for_each_stream(|stream| {
+        // SAFETY: the stream is open.
+        unsafe {
+            if may_hold_output(stream) {
+                crate::real!(fflush: fn(*mut FILE) -> c_int)(stream);
+            }
+        }
+    });
+}
+
+/// Calls a function with each of the C library's streams, which all stay open meanwhile.
+fn for_each_stream(mut call: impl FnMut(*mut FILE)) {
+    // SAFETY: the list of streams stays as it is while it is locked.
     unsafe {
         crate::real!(_IO_list_lock: fn())();
         let next = crate::real!(_IO_iter_next: fn(*mut FILE) -> *mut FILE);
         let mut stream = crate::real!(_IO_iter_begin: fn() -> *mut FILE)();
         while !stream.is_null() {
-            if may_hold_output(stream) {
-                crate::real!(fflush: fn(*mut FILE) -> c_int)(stream);
-            }
+            call(stream);
             stream = next(stream);
         }
         crate::real!(_IO_list_unlock: fn())();
@@ -77,40 +88,98 @@ pub(crate) fn flush_all_streams() {
 /// As the C library's `exit`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn exit(status: c_int) -> ! {
-    if let Some(node) = Node::current() {
-        if node.is_first() {
-            node.begin_exit(status);
-            stream_locks::release_all();
-            // From here on the other threads end with the process.
-            let real = crate::real!(exit: fn(c_int) -> ());
-            // SAFETY: runs the program's own exit handlers, then `_exit` below.
-            unsafe { real(status) };
-        } else {
-            node.exit_through_first(status);
-        }
+    if through_first(Ending::Exit, status) {
+        stream_locks::release_all();
+        // From here on the other threads end with the process.
     }
     let real = crate::real!(exit: fn(c_int) -> ());
-    // SAFETY: forwards the call.
+    // SAFETY: runs the program's own exit handlers, then `after_all_handlers` on node 0.
     unsafe { real(status) };
     unreachable!("exit does not return")
 }
 
-/// Ends the program for a thread of another node.
-pub(crate) fn exit_here(status: c_int) {
-    // SAFETY: as the program's own call.
-    unsafe { exit(status) }
+/// # Safety
+/// As the C library's `quick_exit`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn quick_exit(status: c_int) -> ! {
+    if through_first(Ending::QuickExit, status) {
+        QUICK_STATUS.store(status, Ordering::Relaxed);
+    }
+    let real = crate::real!(quick_exit: fn(c_int) -> ());
+    // SAFETY: runs the program's own handlers, then `after_quick_handlers` on node 0.
+    unsafe { real(status) };
+    unreachable!("quick_exit does not return")
 }
 
-/// Called after all handlers and destructors of the program, when the C library is about to end the process.
-pub(crate) fn after_all_handlers() {
-    if let Some(node) = Node::current()
-        && node.is_first()
-    {
+/// What `quick_exit` was called with.
+static QUICK_STATUS: AtomicI32 = AtomicI32::new(0);
+
+/// Asks node 0 to end the program, if this is another one, and does not return then. True on node 0; false in a process that is no node.
+fn through_first(ending: Ending, status: c_int) -> bool {
+    match Node::current() {
+        Some(node) if node.is_first() => true,
+        Some(node) => node.exit_through_first(ending, status),
+        None => false,
+    }
+}
+
+/// Ends the program for a thread of another node.
+pub(crate) fn end_here(ending: Ending, status: c_int) {
+    // SAFETY: as the program's own call.
+    unsafe {
+        match ending {
+            Ending::Exit => exit(status),
+            Ending::QuickExit => quick_exit(status),
+            Ending::AtOnce => _exit(status),
+        }
+    }
+}
+
+/// Registers, on node 0, what ends the run. The C library calls last what was registered first.
+pub(crate) fn register_last_handlers() {
+    // SAFETY: functions of the types that the C library calls.
+    let refused = unsafe {
+        crate::real!(on_exit: fn(extern "C" fn(c_int, *mut c_void), *mut c_void) -> c_int)(
+            after_all_handlers,
+            std::ptr::null_mut(),
+        ) | crate::real!(__cxa_at_quick_exit: fn(Handler, *mut c_void) -> c_int)(
+            after_quick_handlers,
+            std::ptr::null_mut(),
+        )
+    };
+    if refused != 0 {
+        report::fatal("there is no memory for the functions that end the program");
+    }
+}
+
+/// Puts the positions of files that streams have read ahead of the program back to where the program is, for processes that go on
+/// reading. Streams that other threads use just now are left out, as the C library does at exit.
+fn put_back_read_ahead() {
+    for_each_stream(|stream| {
+        // SAFETY: the stream is open; the lock keeps others away from it.
+        unsafe {
+            if may_hold_input(stream) && crate::real!(ftrylockfile: fn(*mut FILE) -> c_int)(stream) == 0 {
+                crate::real!(fflush_unlocked: fn(*mut FILE) -> c_int)(stream);
+                crate::real!(funlockfile: fn(*mut FILE))(stream);
+            }
+        }
+    });
+}
+
+/// Called after all handlers and destructors of the program, when the C library is about to end the process. Node 0 ends it itself,
+/// after what the C library would still do.
+extern "C" fn after_all_handlers(status: c_int, _: *mut c_void) {
+    if let Some(node) = Node::current() {
         delegations::recall_all();
         flush_all_streams();
         channels::end();
-        node.close_run();
+        put_back_read_ahead();
+        node.close_run(status);
     }
+}
+
+extern "C" fn after_quick_handlers(_: *mut c_void) {
+    leave(QUICK_STATUS.load(Ordering::Relaxed))
 }
 
 /// # Safety
@@ -131,7 +200,10 @@ pub(crate) unsafe extern "C" fn _Exit(status: c_int) -> ! {
 fn leave(status: c_int) -> ! {
     if let Some(node) = Node::current() {
         let _ = Thread::current(node);
-        if node.is_first() { node.close_run() } else { node.exit_through_first(status) }
+        if node.is_first() {
+            node.close_run(status);
+        }
+        node.exit_through_first(Ending::AtOnce, status);
     }
     let real = crate::real!(_exit: fn(c_int) -> ());
     // SAFETY: forwards the call.

@@ -13,25 +13,10 @@ use gondwana_page::to_usize;
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 type Init = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char);
 type Fini = extern "C" fn();
-
-/// The loader's own last function: runs the destructors of all objects.
-static LOADER_FINI: AtomicUsize = AtomicUsize::new(0);
-
-/// The C library runs it last, because it was registered first.
-extern "C" fn last_fini() {
-    let fini = LOADER_FINI.load(Ordering::Relaxed);
-    if fini != 0 {
-        // SAFETY: stored from the loader's function of this type.
-        let fini: Fini = unsafe { std::mem::transmute(fini) };
-        fini();
-    }
-    exit::after_all_handlers();
-}
 
 /// The arguments of `__libc_start_main`.
 struct Start {
@@ -87,7 +72,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         flush_all_streams: exit::flush_all_streams,
         told: openmp::told,
         later: openmp::later,
-        exit: exit::exit_here,
+        exit: exit::end_here,
         on_private_stack: private_stack::on_private_stack,
         apply,
         lend: descriptors::lend,
@@ -132,10 +117,6 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         process::begin();
     }
     if first {
-        if let Some(fini) = loader_fini {
-            LOADER_FINI.store(fini as usize, Ordering::Relaxed);
-        }
-        start.loader_fini = Some(last_fini);
         main_thread::run(node, move || start_main(node, start))
     } else {
         start.main = serve;
@@ -219,6 +200,8 @@ fn start_main(node: &'static Node, mut start: Start) {
 unsafe extern "C" fn enter(start: *mut c_void) -> *mut c_void {
     // SAFETY: `start_main` passes its own structure.
     let start = unsafe { &*start.cast::<Start>() };
+    // Before anything else is registered, so that they run last.
+    exit::register_last_handlers();
     constructors::run(start.argc, start.argv, process::environment::present());
     start.go();
     std::ptr::null_mut()

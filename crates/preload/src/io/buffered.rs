@@ -73,6 +73,15 @@ pub(crate) unsafe fn may_hold_output(stream: *const FILE) -> bool {
     unsafe { member(stream, WRITE_BASE) != member(stream, WRITE_PTR) || is_wide(stream) }
 }
 
+/// False only if the stream has read nothing ahead of the program.
+///
+/// # Safety
+/// As for [`may_hold_output`].
+pub(crate) unsafe fn may_hold_input(stream: *const FILE) -> bool {
+    // SAFETY: as promised.
+    unsafe { member(stream, READ_PTR) != member(stream, READ_END) || is_wide(stream) }
+}
+
 /// The bytes that were read ahead. Empty for a wide stream.
 ///
 /// # Safety

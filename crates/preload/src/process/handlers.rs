@@ -2,18 +2,26 @@
 
 use super::calls::{on_first, on_others};
 use super::{common, in_order};
-use libc::{c_int, c_void};
+use libc::c_int;
 
-/// # Safety
-/// As the C library's `on_exit`: the function runs on node 0, with those of `atexit`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn on_exit(function: usize, argument: *mut c_void) -> c_int {
-    let registered = on_first((function, argument as usize), |&mut (function, argument)| {
-        // SAFETY: the program's code is at the same addresses on all nodes.
-        unsafe { crate::real!(on_exit: fn(usize, usize) -> c_int)(function, argument) }
-    });
-    registered.1
+/// Defines functions that register one for the program's end. It is registered, and runs, on node 0.
+macro_rules! registering {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(function: usize, argument: usize) -> c_int {
+            let registered = on_first((function, argument), |&mut (function, argument)| {
+                // SAFETY: the program's code is at the same addresses on all nodes.
+                unsafe { crate::real!($name: fn(usize, usize) -> c_int)(function, argument) }
+            });
+            registered.1
+        }
+    )*};
 }
+
+// The second is what `at_quick_exit` calls.
+registering! { on_exit __cxa_at_quick_exit }
 
 /// Defines functions of the C++ library that set a handler and give the one before.
 macro_rules! setting {
