@@ -71,6 +71,7 @@ pub use setup::Setup;
 pub use signal_mask::CREDENTIALS_SIGNAL;
 pub use start::{Hooks, StartError};
 pub use stdio_calls::{MOST_BYTES, StreamAction, StreamCall, StreamDone};
+pub use sync::dispatch::DispatchRing;
 pub use sync::{Arrival, BarrierWait, JoinWait, MutexKind, RwOperation};
 pub use thread::{Interrupted, Thread};
 pub use wait::Pause;

@@ -78,7 +78,8 @@ impl Claim {
     }
 
     /// How many iterations of those that are left the claim gets.
-    fn amount(&self, left: u64) -> u64 {
+    #[must_use]
+    pub fn amount(&self, left: u64) -> u64 {
         left.div_ceil(self.shares.max(1)).max(self.least).min(left)
     }
 }

@@ -5,7 +5,6 @@
 //! node (`coherence::sync::LockGrant::Common`), and stays so.
 
 use gondwana_coherence::sync::{Object, Thread};
-use gondwana_memory::CommonWords;
 use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,8 +36,8 @@ pub(crate) struct CommonMutex(&'static [AtomicU64]);
 
 impl CommonMutexes {
     /// In memory that all nodes map, and that is zero at first.
-    pub(crate) fn new(words: &CommonWords) -> Self {
-        Self(words.rest())
+    pub(crate) fn new(words: &'static [AtomicU64]) -> Self {
+        Self(words)
     }
 
     /// A mutex, which gets a place if it has none; `None` if there is none left.

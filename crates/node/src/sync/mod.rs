@@ -3,6 +3,7 @@
 mod barrier;
 mod common_mutex;
 mod cond;
+pub(crate) mod dispatch;
 mod futex;
 mod join;
 mod key;
@@ -26,6 +27,7 @@ use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
 pub(crate) use common_mutex::CommonMutexes;
+use dispatch::DispatchRings;
 use gondwana_coherence::sync::{LockTable, Object, RestingTable, Thread as ThreadId};
 use gondwana_coherence::{Outcome, SyncPoint};
 use gondwana_memory::{CommonWords, LoggedReads};
@@ -58,6 +60,8 @@ pub(crate) struct SyncObjects {
     queued_futexes: Option<&'static AtomicU64>,
     /// The mutexes that are common, if any may be.
     pub(crate) common_mutexes: Option<CommonMutexes>,
+    /// Where threads claim the iterations of work-sharing constructs, if nodes have memory in common.
+    dispatch_rings: Option<DispatchRings>,
 }
 
 impl SyncObjects {
@@ -72,7 +76,9 @@ impl SyncObjects {
         let signals = Signals::new(nodes);
         let (more_locks, onces, stamps) = (MoreLocks::default(), RwLock::default(), AtomicU64::new(0));
         let queued_futexes = words.as_ref().map(CommonWords::first);
-        let common_mutexes = words.as_ref().map(CommonMutexes::new);
+        let rest = words.as_ref().map(|words| words.rest().split_at(DispatchRings::WORDS));
+        let dispatch_rings = rest.map(|(words, _)| DispatchRings::new(words));
+        let common_mutexes = rest.map(|(_, words)| CommonMutexes::new(words));
         let released = AtomicBool::new(false);
         Self {
             lock_table,
@@ -85,6 +91,7 @@ impl SyncObjects {
             unseen_reads,
             queued_futexes,
             common_mutexes,
+            dispatch_rings,
         }
     }
 

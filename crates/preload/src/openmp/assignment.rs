@@ -5,6 +5,7 @@ use super::league::League;
 use super::schedule::{Loop, Schedule};
 use super::share::Share;
 use super::team::{Controls, Shape, Team};
+use gondwana_node::DispatchRing;
 use gondwana_page::to_usize;
 use libc::c_void;
 
@@ -15,6 +16,9 @@ pub(super) struct Assignment {
     pub shape: Shape,
     /// The number of the last work-sharing construct of the team before the region, and of teams that had its address before.
     pub sequence: u64,
+    /// The team's dispatch buffers, if it has some, and for how many constructs they have been used.
+    pub ring: Option<DispatchRing>,
+    pub dispatched: u64,
     pub function: usize,
     pub data: usize,
     pub controls: Controls,
@@ -27,12 +31,13 @@ pub(super) struct Assignment {
 }
 
 /// How many words an assignment takes without a call.
-const WORDS: usize = 23;
+const WORDS: usize = 25;
 
 impl Assignment {
     /// As words, for threads of other nodes.
     pub(super) fn words(&self) -> Vec<u64> {
-        let Self { team, shape, sequence, function, data, controls, league, first, call } = *self;
+        let Self { team, shape, sequence, ring, dispatched, function, data, controls, league, first, call } =
+            *self;
         let Controls { threads, dynamic, levels, schedule } = controls;
         let (has_first, share) = (first.is_some(), first.unwrap_or_else(|| Share::of_sections(0)));
         let words: [u64; WORDS] = [
@@ -42,6 +47,8 @@ impl Assignment {
             shape.active.into(),
             shape.tasking.into(),
             sequence,
+            ring.map_or(0, DispatchRing::number),
+            dispatched,
             function as u64,
             data as u64,
             threads.into(),
@@ -73,7 +80,8 @@ impl Assignment {
         let Some((&words, call)) = parsed else {
             crate::report::fatal("OpenMP: an assignment of another version");
         };
-        let [team, threads, level, active, tasking, sequence, function, data, rest @ ..] = words;
+        let [team, threads, level, active, tasking, sequence, ring, dispatched, function, data, rest @ ..] =
+            words;
         let [next_threads, dynamic, levels, number, chunk, league, leagues, has_first, rest @ ..] = rest;
         let [ordered, first_number, first_chunk, start, end, step, count] = rest;
         let small = |word: u64| u32::try_from(word).unwrap_or(u32::MAX);
@@ -90,6 +98,8 @@ impl Assignment {
                 tasking: tasking != 0,
             },
             sequence,
+            ring: DispatchRing::from_number(ring),
+            dispatched,
             function: to_usize(function),
             data: to_usize(data),
             controls: Controls {
@@ -102,6 +112,11 @@ impl Assignment {
             first: (has_first != 0).then_some(share),
             call: call.map(Call::from_words),
         }
+    }
+
+    /// The team has dispatch buffers, which have been used for so many constructs, or none.
+    pub(super) fn use_ring(&mut self, ring: Option<(DispatchRing, u64)>) {
+        (self.ring, self.dispatched) = (ring.map(|(ring, _)| ring), ring.map_or(0, |(_, used)| used));
     }
 
     /// The function that the compiler has made of the region.
@@ -127,6 +142,8 @@ mod tests {
             team: without_provenance_mut(0x1000),
             shape: Shape { threads: 3, level: 2, active: 1, tasking: true },
             sequence: 7 << 32,
+            ring: DispatchRing::from_number(3),
+            dispatched: 70,
             function: 0x2000,
             data: 0x3000,
             controls: Controls {

@@ -148,6 +148,15 @@ pub(super) fn clear() {
     leave_share();
     if context::get().number == 0 {
         common::clear();
+        clear_buffers();
+    }
+}
+
+/// Threads may have met different numbers of constructs: the dispatch buffers begin anew.
+fn clear_buffers() {
+    if let (Some(node), Some(ring)) = (Node::current(), context::get().ring) {
+        node.clear_dispatch_ring(ring);
+        context::update(|context| context.dispatched = 0);
     }
 }
 

@@ -6,6 +6,7 @@ use super::reduction::Reductions;
 use super::share::Share;
 use super::sync;
 use super::team::{Controls, Shape, Team};
+use gondwana_node::{DispatchRing, Node};
 use gondwana_tasks::Scope;
 use std::cell::Cell;
 use std::ops::Range;
@@ -25,6 +26,11 @@ pub(super) struct Context {
     pub sequence: u64,
     /// What it was at the last barrier: no thread of the team is in those constructs any more.
     pub settled: u64,
+    /// The dispatch buffers of its team, and how many of these constructs have had one, in all regions with the ring.
+    pub ring: Option<DispatchRing>,
+    pub dispatched: u64,
+    /// What that was at the last barrier.
+    pub dispatched_settled: u64,
     /// What its epoch was when the region began; 0 outside all regions.
     pub begun: u64,
     /// The part of the team's life, from one barrier to the next, in which it is. It is larger than those of earlier teams at the same
@@ -103,6 +109,9 @@ impl Context {
             league: League::ALONE,
             sequence: 0,
             settled: 0,
+            ring: None,
+            dispatched: 0,
+            dispatched_settled: 0,
             begun: 0,
             epoch: 0,
             region: 0,
@@ -118,6 +127,29 @@ impl Context {
             reductions: null_mut(),
             common: null_mut(),
         }
+    }
+
+    /// The thread enters the next construct.
+    pub(super) fn enter(&mut self, share: Share) {
+        self.sequence += 1;
+        // All threads of the team find the same: they pass the same barriers between the same constructs.
+        let has_buffer = self.ring.is_some()
+            && share.fits_buffer()
+            && self.dispatched - self.dispatched_settled < DispatchRing::BUFFERS;
+        let buffer = has_buffer.then_some(self.dispatched);
+        if let (Some(node), Some(ring), Some(construct)) = (Node::current(), self.ring, buffer) {
+            node.enter_dispatched(ring, construct, self.number, self.threads());
+            self.dispatched += 1;
+        }
+        self.share = Some(Share { number: self.sequence, buffer, ..share });
+        self.dealt |= share.is_dealt() && share.work.count > 1;
+        (self.trip, self.chunk, self.has_turn) = (0, (0, 0), false);
+    }
+
+    /// The thread has passed a barrier of its team: no thread is in a construct before that any more.
+    pub(super) fn settle(&mut self) {
+        (self.settled, self.dispatched_settled) = (self.sequence, self.dispatched);
+        self.epoch += 1;
     }
 
     /// How many threads the team has.

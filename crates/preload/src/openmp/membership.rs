@@ -16,17 +16,16 @@ pub(super) type Body = unsafe extern "C" fn(*mut c_void);
 
 /// Enters a region as thread `number`.
 pub(super) fn come(assignment: &Assignment, number: u32) {
-    let Assignment { team, shape, sequence, controls, league, first, .. } = *assignment;
-    let context = Context::new(team, shape, number, controls);
-    let (next, share) = match first {
-        Some(first) => (sequence + 1, Some(first.numbered(sequence + 1))),
-        None => (sequence, None),
-    };
-    let (settled, begun, epoch) = (sequence, sequence, sequence);
+    let Assignment { team, shape, sequence, ring, dispatched, controls, league, first, .. } = *assignment;
+    let (settled, begun, epoch, dispatched_settled) = (sequence, sequence, sequence, dispatched);
     let (region, since) = (assignment.body(), times::now());
-    let dealt = share.is_some_and(|share| share.is_dealt());
-    let context = Context { league, share, sequence: next, settled, begun, epoch, ..context };
-    context::set(Context { region, since, dealt, ..context });
+    let context = Context::new(team, shape, number, controls);
+    let context = Context { league, sequence, settled, begun, epoch, region, since, ..context };
+    let mut context = Context { ring, dispatched, dispatched_settled, ..context };
+    if let Some(first) = first {
+        context.enter(first);
+    }
+    context::set(context);
     affinity::show();
 }
 
@@ -57,7 +56,7 @@ pub(super) fn take_part(assignment: &Assignment, number: u32) {
 /// Waits for all threads of the team, and for all its tasks.
 pub(super) fn barrier(ends: Ends) {
     let context = context::get();
-    let Context { team, shape, sequence, epoch, .. } = context;
+    let Context { team, shape, .. } = context;
     if shape.threads == 1 && !shape.tasking {
         return;
     }
@@ -70,7 +69,7 @@ pub(super) fn barrier(ends: Ends) {
     }
     let since = arrived.and_then(|arrived| times::record(&context, ends, arrived));
     context::update(|context| {
-        (context.settled, context.epoch) = (sequence, epoch + 1);
+        context.settle();
         (context.since, context.dealt, context.ended) = (since, false, 0);
     });
 }

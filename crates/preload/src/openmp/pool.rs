@@ -11,7 +11,7 @@ use super::settings;
 use super::sync;
 use super::team::Team;
 use gondwana_elf::loaded;
-use gondwana_node::{Node, Thread};
+use gondwana_node::{DispatchRing, Node, Thread};
 use libc::{c_void, pthread_attr_t, pthread_t};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -31,6 +31,8 @@ struct Pool {
     regions: u64,
     /// The main thread is in one of them.
     busy: bool,
+    /// The team's dispatch buffers, and for how many constructs they have been used.
+    ring: Option<(DispatchRing, u64)>,
 }
 
 /// The start data of a new thread, in shared memory.
@@ -54,13 +56,13 @@ pub(super) enum Started {
     None,
     /// They wait for the next region.
     Pooled,
-    /// They end.
+    /// They end, and the team with them.
     Own(Vec<pthread_t>),
 }
 
 thread_local! {
     static POOL: Cell<Pool> =
-        const { Cell::new(Pool { team: null_mut(), threads: 1, regions: 0, busy: false }) };
+        const { Cell::new(Pool { team: null_mut(), threads: 1, regions: 0, busy: false, ring: None }) };
 }
 
 /// True if other threads can be started.
@@ -124,6 +126,9 @@ pub(super) fn start(assignment: &mut Assignment, parent: *mut Team, number: u32)
     if shape.threads == 1 {
         return Started::None;
     }
+    if shape.threads <= DispatchRing::MOST_THREADS {
+        assignment.use_ring(sync::take_dispatch_ring());
+    }
     let place = |number| Place { number, work: Work::Region(sync::create(*assignment)) };
     Started::Own((1..shape.threads).map(|number| create(place(number))).collect())
 }
@@ -133,8 +138,12 @@ fn assign(pool: &mut Pool, assignment: &mut Assignment, parent: *mut Team) {
     let shape = assignment.shape;
     if pool.team.is_null() {
         pool.team = sync::create(Team::new(shape, parent, 0));
+        pool.ring = sync::take_dispatch_ring();
     }
     assignment.team = pool.team;
+    if shape.threads <= DispatchRing::MOST_THREADS {
+        assignment.use_ring(pool.ring);
+    }
     // SAFETY: the team stays for good, and its other threads are in no region. They look at it only if they have nested regions,
     // so it is written only if it changes: then its page stays here.
     unsafe {
@@ -155,13 +164,17 @@ fn assign(pool: &mut Pool, assignment: &mut Assignment, parent: *mut Team) {
 }
 
 impl Started {
-    /// After the last barrier of a region.
-    pub(super) fn end(self, team: *mut Team) {
+    /// After the last barrier of a region, whose team may have dispatch buffers, which have been used for so many constructs.
+    pub(super) fn end(self, team: *mut Team, ring: Option<(DispatchRing, u64)>) {
         let threads = match self {
             Self::None => vec![],
-            Self::Pooled => return POOL.set(Pool { busy: false, ..POOL.get() }),
+            Self::Pooled => {
+                let pool = POOL.get();
+                return POOL.set(Pool { busy: false, ring: ring.or(pool.ring), ..pool });
+            }
             Self::Own(threads) => threads,
         };
+        sync::give_back_dispatch_ring(ring);
         for thread in threads {
             // SAFETY: this thread has started them and joins each once.
             unsafe { libc::pthread_join(thread, null_mut()) };

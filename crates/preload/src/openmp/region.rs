@@ -58,6 +58,8 @@ fn begin_with(
             .shape
             .inside(threads, pool::has_tasks() && (threads > 1 || pool::one_thread_has_tasks())),
         sequence: pool::next_sequence(),
+        ring: None,
+        dispatched: 0,
         function: function as usize,
         data: data as usize,
         controls,
@@ -74,8 +76,9 @@ impl OpenRegion {
     /// Waits for the other threads and restores the thread's previous state.
     pub(super) fn end(self) {
         membership::leave();
+        let Context { ring, dispatched, .. } = context::get();
         context::set(self.before);
-        self.started.end(self.team);
+        self.started.end(self.team, ring.map(|ring| (ring, dispatched)));
     }
 
     /// To be ended by [`end_kept`].

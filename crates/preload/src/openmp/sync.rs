@@ -2,7 +2,7 @@
 //! waits.
 
 use crate::exit::flush_before_unlock;
-use gondwana_node::{Announcement, Arrival, Caller, Claim, Construct, MutexKind, Node, Object};
+use gondwana_node::{Announcement, Arrival, Caller, Claim, Construct, DispatchRing, MutexKind, Node, Object};
 use std::ops::Range;
 
 /// Something in shared memory whose address names a lock, a condition or a barrier.
@@ -97,6 +97,24 @@ pub(super) fn construct<T>(team: *mut T, number: u64) -> Construct {
 /// The iterations that the claim gets; all threads of the team are past the constructs up to `settled`.
 pub(super) fn claim(construct: Construct, settled: u64, claim: Claim) -> Range<u64> {
     Node::current().map_or(claim.total..claim.total, |node| node.claim_iterations(construct, settled, claim))
+}
+
+/// Dispatch buffers for a team, and for how many constructs they have been used; `None` if there are none.
+pub(super) fn take_dispatch_ring() -> Option<(DispatchRing, u64)> {
+    Node::current()?.take_dispatch_ring()
+}
+
+/// A team with dispatch buffers has ended.
+pub(super) fn give_back_dispatch_ring(ring: Option<(DispatchRing, u64)>) {
+    if let (Some(node), Some((ring, used))) = (Node::current(), ring) {
+        node.give_back_dispatch_ring(ring, used);
+    }
+}
+
+/// The iterations that the claim gets of a construct with a dispatch buffer; `None` if there are no more.
+pub(super) fn claim_dispatched(ring: DispatchRing, construct: u64, claim: &Claim) -> Option<Range<u64>> {
+    let range = Node::current()?.claim_dispatched(ring, construct, claim);
+    (!range.is_empty()).then_some(range)
 }
 
 /// Waits for the turn of an iteration's ordered part.

@@ -8,18 +8,13 @@ use super::context::{self, Context};
 use super::schedule::{self, Kind};
 use super::share::Share;
 use super::sync;
-use gondwana_node::Part;
+use gondwana_node::{Claim, Part};
 use std::ops::Range;
 
 /// Enters the next construct.
 pub(super) fn enter(share: Share) {
     context::team();
-    context::update(|context| {
-        context.sequence += 1;
-        context.share = Some(share.numbered(context.sequence));
-        context.dealt |= share.is_dealt() && share.work.count > 1;
-        (context.trip, context.chunk, context.has_turn) = (0, (0, 0), false);
-    });
+    context::update(|context| context.enter(share));
 }
 
 /// Leaves the construct.
@@ -62,28 +57,39 @@ fn claim(context: &Context, share: &Share) -> Option<Range<u64>> {
 /// The next iterations of a loop that is dealt out to several threads.
 fn claim_dealt(context: &Context, share: &Share, kind: Kind) -> Option<Range<u64>> {
     let (count, chunk, threads) = (share.work.count, share.schedule.chunk.max(1), context.threads());
-    let in_order = Chunks {
-        construct: sync::construct(context.team, share.number),
-        settled: context.settled,
-        total: count,
-        chunk,
-        shares: if kind == Kind::Guided { threads.into() } else { u64::MAX },
-        threads: threads.into(),
-        ahead: kind == Kind::Dynamic && !share.ordered,
-        after: context.chunk.1,
-        part: None,
+    let shares = |guided: u32| if kind == Kind::Guided { guided.into() } else { u64::MAX };
+    let claim = match share.parted() {
+        None => Claim { total: count, least: chunk, shares: shares(threads), part: None },
+        Some(total) => {
+            let part = Some(Part { number: context.number, of: threads });
+            Claim { total, least: 1, shares: shares(2), part }
+        }
     };
-    let total = count.div_ceil(chunk);
-    if !share.is_reordered() || total > Part::MOST {
-        return claimed::next(&in_order);
-    }
+    let range = match (context.ring, share.buffer) {
+        (Some(ring), Some(construct)) => sync::claim_dispatched(ring, construct, &claim),
+        _ => claimed::next(&Chunks {
+            construct: sync::construct(context.team, share.number),
+            settled: context.settled,
+            total: claim.total,
+            chunk: claim.least,
+            shares: claim.shares,
+            threads: threads.into(),
+            ahead: kind == Kind::Dynamic && !share.ordered,
+            after: match claim.part {
+                None => context.chunk.1,
+                // Variables keep their values from the last iteration that a thread gets, so that nothing comes after the very last one.
+                Some(_) if context.chunk.1 == count => claim.total,
+                Some(_) => 0,
+            },
+            part: claim.part,
+        }),
+    }?;
     // Whole chunks are divided in parts.
-    let shares = if kind == Kind::Guided { 2 } else { u64::MAX };
-    let part = Some(Part { number: context.number, of: threads });
-    // Variables keep their values from the last iteration that a thread gets, so that nothing comes after the very last one.
-    let after = if context.chunk.1 == count { total } else { 0 };
-    let range = claimed::next(&Chunks { total, chunk: 1, shares, after, part, ..in_order })?;
-    Some(range.start * chunk..range.end.saturating_mul(chunk).min(count))
+    Some(if claim.part.is_some() {
+        range.start * chunk..range.end.saturating_mul(chunk).min(count)
+    } else {
+        range
+    })
 }
 
 /// Passes the turn of ordered parts behind this thread's chunk.
