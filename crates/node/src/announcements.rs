@@ -1,11 +1,11 @@
-//! What a thread announces to threads of all nodes at once: the work of an OpenMP region. It costs a message for each node,
+//! What a thread announces to threads of several nodes at once: the work of an OpenMP region. It costs a message for each node,
 //! where a barrier and shared memory that says what is to be done cost a message and a page.
 
 use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_locks::lock;
-use gondwana_topology::{Id, NodeId};
+use gondwana_topology::NodeSet;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -49,17 +49,16 @@ impl Announcements {
 }
 
 impl Node {
-    /// Announces `words` to the threads of all nodes that wait for it under a name, which is an address of shared memory. What the
+    /// Announces `words` to the threads of some nodes that wait for it under a name, which is an address of shared memory. What the
     /// calling thread has written before, they see. Numbers increase from 1 on. A thread that is late finds the last
-    /// announcement only: the caller makes another one when all whom it concerns have had this one.
-    pub fn announce(&'static self, name: usize, number: u64, words: Vec<u64>) {
+    /// announcement to its node only: the caller makes another one when all whom it concerns have had this one.
+    pub fn announce(&'static self, to: NodeSet, name: usize, number: u64, words: Vec<u64>) {
         self.release(None);
         self.privately(move || {
             let name = name as u64;
-            let others = (0..self.nodes()).map(NodeId::from_index).filter(|node| *node != self.me);
             {
                 let mut core = self.core();
-                for node in others {
+                for node in to.iter().filter(|node| *node != self.me) {
                     core.publish(node, &Wire::Announce { name, number, words: words.clone() });
                 }
             }

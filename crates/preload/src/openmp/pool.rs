@@ -12,8 +12,9 @@ use super::sync;
 use super::team::Team;
 use gondwana_elf::loaded;
 use gondwana_node::{DispatchRing, Node, Thread};
+use gondwana_topology::{Id, NodeId};
 use libc::{c_void, pthread_attr_t, pthread_t};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 use std::ptr::null_mut;
@@ -63,6 +64,17 @@ pub(super) enum Started {
 thread_local! {
     static POOL: Cell<Pool> =
         const { Cell::new(Pool { team: null_mut(), threads: 1, regions: 0, busy: false, ring: None }) };
+}
+
+thread_local! {
+    /// On which nodes the pool's threads are, from number 1 on.
+    static NODES: RefCell<Vec<NodeId>> = const { RefCell::new(vec![]) };
+}
+
+/// The node of a thread that was just started.
+fn node_of(thread: pthread_t) -> NodeId {
+    let place = Node::current().and_then(|node| node.place_of_thread(thread));
+    NodeId::from_index(place.expect("a pool's thread is one of the run"))
 }
 
 /// True if other threads can be started.
@@ -155,12 +167,15 @@ fn assign(pool: &mut Pool, assignment: &mut Assignment, parent: *mut Team) {
         }
     }
     for number in pool.threads..shape.threads {
-        create(Place { number, work: Work::Pool(pool.team, pool.regions) });
+        let thread = create(Place { number, work: Work::Pool(pool.team, pool.regions) });
+        NODES.with_borrow_mut(|nodes| nodes.push(node_of(thread)));
     }
     pool.threads = pool.threads.max(shape.threads);
     pool.regions += 1;
     pool.busy = true;
-    sync::announce(pool.team, pool.regions, assignment.words());
+    let others = shape.threads as usize - 1;
+    let nodes = NODES.with_borrow(|nodes| nodes.iter().take(others).copied().collect());
+    sync::announce(nodes, pool.team, pool.regions, assignment.words());
 }
 
 impl Started {

@@ -3,6 +3,7 @@
 
 use crate::exit::flush_before_unlock;
 use gondwana_node::{Announcement, Arrival, Caller, Claim, Construct, DispatchRing, MutexKind, Node, Object};
+use gondwana_topology::{Id, NodeId, NodeSet};
 use std::ops::Range;
 
 /// Something in shared memory whose address names a lock, a condition or a barrier.
@@ -76,11 +77,16 @@ pub(super) fn wake(changed: *const Name) {
     }
 }
 
-/// Announces what the threads of a pool are to do, whose address names it.
-pub(super) fn announce<T>(pool: *const T, number: u64, words: Vec<u64>) {
+/// Announces something to threads on some nodes, under the name of an address.
+pub(super) fn announce<T>(to: NodeSet, name: *const T, number: u64, words: Vec<u64>) {
     if let Some(node) = Node::current() {
-        node.announce(pool as usize, number, words);
+        node.announce(to, name as usize, number, words);
     }
+}
+
+/// All nodes.
+pub(super) fn all_nodes() -> NodeSet {
+    (0..Node::current().map_or(0, |node| node.nodes())).map(NodeId::from_index).collect()
 }
 
 /// Waits for the announcement to a pool after the one with a number.
