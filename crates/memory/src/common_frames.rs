@@ -27,14 +27,18 @@ const USUAL_MAPPINGS: usize = 65_530;
 #[derive(Clone, Copy, Debug)]
 pub struct CommonWords(&'static [AtomicU64]);
 
+/// So many words are far enough from each other that processors do not fight for them.
+const APART: usize = 16;
+
 /// Bytes of it. Only what is used costs memory.
 const WORDS_BYTES: usize = PAGE_SIZE + (16 << 20);
 
 impl CommonWords {
-    /// A word that is far from all others.
+    /// A word of a few that are far from all others, by its number.
     #[must_use]
-    pub fn first(&self) -> &'static AtomicU64 {
-        &self.0[0]
+    pub fn alone(&self, number: usize) -> &'static AtomicU64 {
+        let all = &self.0[..PAGE_SIZE / size_of::<u64>()];
+        &all[number * APART]
     }
 
     /// All but the first page.

@@ -4,9 +4,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Several times what an idle processor of a virtual machine takes to wake, so that a wait succeeds whose peer has to be
-/// woken first. It keeps no other thread waiting: only nodes that have a processor each poll at all.
-/// Less than a second.
-const MOST: Duration = Duration::from_millis(1);
+/// woken first. It keeps no other thread waiting: each node has a processor. Less than a second.
+pub(crate) const MOST: Duration = Duration::from_millis(1);
+
+/// The same where nodes outnumber the processors: as long as it takes to wake a thread, because threads that receive messages for other nodes
+/// may want the processor.
+pub(crate) const MOST_IN_CROWD: Duration = Duration::from_micros(100);
 
 /// Going to sleep and being woken costs more than this, so that polling for so long never does harm. Where two nodes talk
 /// to each other, one that polls finds the other one still there.
@@ -25,10 +28,9 @@ pub(crate) struct AdaptiveSpin {
 }
 
 impl AdaptiveSpin {
-    /// Nothing is known yet. Where `nodes` outnumber `processors`, polling is never any good: it takes from the peer the
-    /// processor on which it would answer.
-    pub(crate) fn new(processors: usize, nodes: usize) -> Self {
-        let most = if processors >= nodes { MOST.subsec_nanos() } else { 0 };
+    /// Nothing is known yet. Nobody polls for longer than `most`.
+    pub(crate) fn new(most: Duration) -> Self {
+        let most = most.subsec_nanos();
         Self { most, nanoseconds: AtomicU32::new(most), waits: AtomicU32::new(0) }
     }
 
@@ -62,7 +64,7 @@ mod tests {
 
     #[test]
     fn polling_in_vain_is_given_up_but_tried_again() {
-        let spin = AdaptiveSpin::new(2, 2);
+        let spin = AdaptiveSpin::new(MOST);
         assert_eq!(spin.now(), MOST);
         for _ in 0..16 {
             spin.learn(false);
@@ -74,8 +76,8 @@ mod tests {
     }
 
     #[test]
-    fn no_thread_polls_where_nodes_outnumber_processors() {
-        let spin = AdaptiveSpin::new(2, 3);
+    fn no_thread_polls_where_none_is_to() {
+        let spin = AdaptiveSpin::new(Duration::ZERO);
         spin.learn(true);
         assert!(spin.is_none());
         assert_eq!(spin.now(), Duration::ZERO);

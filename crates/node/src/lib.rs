@@ -13,6 +13,7 @@ mod clock;
 mod code_address;
 mod copy_done;
 mod core;
+mod crowd;
 mod defect;
 mod deferred;
 mod descriptor_calls;

@@ -5,6 +5,7 @@ use crate::announcements::Announcements;
 use crate::by_ticket::ByTicket;
 use crate::callers::Callers;
 use crate::core::Core;
+use crate::crowd::Crowd;
 use crate::env::NodeEnv;
 use crate::exit::RunEnd;
 use crate::heap::SharedHeap;
@@ -207,6 +208,9 @@ impl Node {
         let machine = gondwana_control::machine(boot.nodes, boot.processors_each, boot.span);
         let plan = ThreadPlan::new(boot.threads.clone(), &RSet::global(&machine), &machine)?;
         let registry = Registry::new(plan, boot.groups.clone(), boot.nodes, boot.processors);
+        let has_processor = processors() >= usize::from(boot.nodes);
+        let crowd =
+            words.as_ref().filter(|_| !has_processor).map(|words| Crowd::new(words.alone(1), processors()));
         let placer = Placer::new(&boot, loaded::base_of)?;
         if placer.is_some() {
             heap.watch_slabs(|addresses, fresh| {
@@ -221,8 +225,8 @@ impl Node {
             sync: SyncObjects::new(lock_table, resting, words, unseen_reads, boot.nodes),
             announcements: Announcements::default(),
             heap: SharedHeap::new(heap, boot.consistency == Consistency::Sc),
-            threads: Threads::new(registry, boot.processors, me == NodeId(0)),
-            waiting: Waiting::new(slots, processors(), usize::from(boot.nodes)),
+            threads: Threads::new(registry, boot.processors, me == NodeId(0), crowd),
+            waiting: Waiting::new(slots, has_processor, crowd),
             placement: PagePlacement::new(placer, &geometry),
             callers: Callers::default(),
             interruptions: Interruptions::default(),

@@ -56,7 +56,7 @@ impl Node {
     /// The calling thread begins, beside `others` on this node: on a processor of its own, if there is one for each.
     pub(crate) fn begin_apart(&self, others: u32) {
         let each = u32::from(self.boot.processors);
-        if others < each && self.waiting.polls() {
+        if others < each && self.waiting.has_processor() {
             schedule::begin_at(self.me.index() * each as usize + others as usize);
         }
     }

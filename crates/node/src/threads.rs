@@ -1,5 +1,6 @@
 //! The threads of this node, and on node 0 the record of all.
 
+use crate::crowd::Crowd;
 use crate::registry::Registry;
 use crate::wait_slots::{futex_wait, futex_wake};
 use gondwana_locks::lock;
@@ -16,6 +17,8 @@ pub(crate) struct Threads {
     natives: Mutex<HashMap<u64, u64>>,
     /// How many processors this node has.
     processors: u32,
+    /// The threads of all nodes, where nodes outnumber the processors.
+    crowd: Option<Crowd>,
     /// Threads of the program on this node, also those that are being started.
     live: AtomicU32,
     /// Those of them that wait.
@@ -36,11 +39,15 @@ pub(crate) struct Threads {
 
 impl Threads {
     /// The first node has `main`.
-    pub(crate) fn new(registry: Registry, processors: u16, is_first: bool) -> Self {
+    pub(crate) fn new(registry: Registry, processors: u16, is_first: bool, crowd: Option<Crowd>) -> Self {
+        if let Some(crowd) = crowd.filter(|_| is_first) {
+            crowd.enter();
+        }
         Self {
             registry: Mutex::new(registry),
             natives: Mutex::default(),
             processors: u32::from(processors),
+            crowd,
             live: AtomicU32::new(u32::from(is_first)),
             waiting: AtomicU32::new(0),
             awaiting_pages: AtomicU32::new(0),
@@ -98,6 +105,9 @@ impl Threads {
         let mut natives = lock(&self.natives);
         // Counts from now on: it may need the processor that a thread of this node polls on.
         self.live.fetch_add(1, Ordering::Relaxed);
+        if let Some(crowd) = self.crowd {
+            crowd.enter();
+        }
         let native = start().inspect_err(|_| self.leave())?;
         natives.insert(thread, native);
         Ok(())
@@ -111,6 +121,17 @@ impl Threads {
     /// A thread of the program leaves this node.
     pub(crate) fn leave(&self) {
         self.live.fetch_sub(1, Ordering::Relaxed);
+        if let Some(crowd) = self.crowd {
+            crowd.leave();
+        }
+    }
+
+    /// Calls a function in which the calling thread, which waits, sleeps.
+    pub(crate) fn asleep<R>(&self, sleep: impl FnOnce() -> R) -> R {
+        match self.crowd {
+            Some(crowd) => crowd.asleep(sleep),
+            None => sleep(),
+        }
     }
 
     /// The calling thread begins to wait.
@@ -196,7 +217,7 @@ mod tests {
     fn threads(processors: u16) -> Threads {
         let machine = Machine::uniform(2, processors, Bytes(1 << 30));
         let plan = ThreadPlan::new(ThreadPolicy::RoundRobin, &RSet::global(&machine), &machine).unwrap();
-        Threads::new(Registry::new(plan, vec![], 2, processors), processors, true)
+        Threads::new(Registry::new(plan, vec![], 2, processors), processors, true, None)
     }
 
     #[test]

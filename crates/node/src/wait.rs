@@ -171,11 +171,11 @@ impl Node {
 
     fn sleep(&'static self, slot: WaitSlot, mask: u32, until: Option<Instant>) -> u32 {
         if mask & event::PASSED == 0 {
-            return self.waiting.slots.sleep(slot, mask, until);
+            return self.threads.asleep(|| self.waiting.slots.sleep(slot, mask, until));
         }
         // At a barrier it no longer looks by itself for what was left for threads on their way there.
         self.fabric.begin_waiting();
-        let seen = self.waiting.slots.sleep(slot, mask, until);
+        let seen = self.threads.asleep(|| self.waiting.slots.sleep(slot, mask, until));
         self.fabric.end_waiting();
         seen
     }
@@ -243,8 +243,9 @@ impl Node {
         }
     }
 
-    /// True if fewer threads of this node run than it has processors, if `more` wait than count as such.
+    /// True if fewer threads of this node run than it has processors, if `more` wait than count as such, and those of all nodes, with
+    /// one that polls here, have a processor each.
     fn has_idle_processor(&self, more: u32) -> bool {
-        self.threads.leave_idle_processor(more, self.waiting.slots.waking())
+        self.threads.leave_idle_processor(more, self.waiting.slots.waking()) && self.waiting.fits()
     }
 }

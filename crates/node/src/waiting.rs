@@ -1,8 +1,10 @@
 //! How threads of this node wait: their wait slots, and how long they poll first.
 
-use crate::adaptive_spin::AdaptiveSpin;
+use crate::adaptive_spin::{AdaptiveSpin, MOST, MOST_IN_CROWD};
+use crate::crowd::Crowd;
 use crate::wait_slots::{WaitSlots, event};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The wait slots, and the adaptive spins of each kind of wait.
 pub(crate) struct Waiting {
@@ -16,18 +18,36 @@ pub(crate) struct Waiting {
     pub(crate) mutexes: AdaptiveSpin,
     /// Of the service thread.
     pub(crate) service: AdaptiveSpin,
+    /// The threads of all nodes, where nodes outnumber the processors.
+    crowd: Option<Crowd>,
 }
 
 impl Waiting {
-    /// Nothing is learned yet. Where `nodes` of one computer outnumber its `processors`, no thread polls.
-    pub(crate) fn new(slots: Arc<WaitSlots>, processors: usize, nodes: usize) -> Self {
-        let spin = || AdaptiveSpin::new(processors, nodes);
-        Self { slots, pages: spin(), threads: spin(), mutexes: spin(), service: spin() }
+    /// Nothing is learned yet. Where nodes outnumber the processors, threads poll while a `crowd` leaves each one a processor. Without
+    /// a processor for each node, service threads do not poll, and without a crowd either no thread does.
+    pub(crate) fn new(slots: Arc<WaitSlots>, has_processor: bool, crowd: Option<Crowd>) -> Self {
+        let (threads, service) = match crowd {
+            _ if has_processor => (MOST, MOST),
+            Some(_) => (MOST_IN_CROWD, Duration::ZERO),
+            None => (Duration::ZERO, Duration::ZERO),
+        };
+        let (spin, service) = (|| AdaptiveSpin::new(threads), AdaptiveSpin::new(service));
+        Self { slots, pages: spin(), threads: spin(), mutexes: spin(), service, crowd }
     }
 
-    /// True if threads of this node ever poll.
+    /// True if a thread of this node may poll now.
     pub(crate) fn polls(&self) -> bool {
-        !self.threads.is_none()
+        !self.threads.is_none() && self.fits()
+    }
+
+    /// True if no thread is known to lack a processor.
+    pub(crate) fn fits(&self) -> bool {
+        self.crowd.is_none_or(Crowd::fits)
+    }
+
+    /// True if each node has a processor of its own.
+    pub(crate) fn has_processor(&self) -> bool {
+        !self.service.is_none()
     }
 
     /// The adaptive spin for waits for an event of `mask`.
@@ -43,7 +63,7 @@ mod tests {
 
     #[test]
     fn waits_for_pages_and_for_threads_learn_apart() {
-        let waiting = Waiting::new(Arc::new(WaitSlots::new()), 2, 2);
+        let waiting = Waiting::new(Arc::new(WaitSlots::new()), true, None);
         assert!(waiting.polls());
         let longest = waiting.spin_for(event::COHERENT).now();
         waiting.spin_for(event::LOCKED).learn(false);
@@ -56,7 +76,7 @@ mod tests {
 
     #[test]
     fn nodes_that_share_processors_do_not_poll() {
-        let waiting = Waiting::new(Arc::new(WaitSlots::new()), 1, 2);
+        let waiting = Waiting::new(Arc::new(WaitSlots::new()), false, None);
         assert!(!waiting.polls());
         assert_eq!(waiting.spin_for(event::PASSED).now(), Duration::ZERO);
     }

@@ -101,7 +101,7 @@ impl Node {
         let slot = Thread::current(self).slot;
         let _noted = self.note_wait(slot, Awaited::Futex, address as u64, until);
         self.threads.begin_wait();
-        let waited = wait_in_kernel(address, bitset, expected, until);
+        let waited = self.threads.asleep(|| wait_in_kernel(address, bitset, expected, until));
         self.threads.end_wait();
         self.acquire(Some(Object(address as u64)));
         waited

@@ -75,7 +75,7 @@ impl SyncObjects {
     ) -> Self {
         let signals = Signals::new(nodes);
         let (more_locks, onces, stamps) = (MoreLocks::default(), RwLock::default(), AtomicU64::new(0));
-        let queued_futexes = words.as_ref().map(CommonWords::first);
+        let queued_futexes = words.as_ref().map(|words| words.alone(0));
         let rest = words.as_ref().map(|words| words.rest().split_at(DispatchRings::WORDS));
         let dispatch_rings = rest.map(|(words, _)| DispatchRings::new(words));
         let common_mutexes = rest.map(|(_, words)| CommonMutexes::new(words));

@@ -173,7 +173,8 @@ impl Node {
             if !mutex.take_soon() {
                 let _noted = self.note_wait(slot, Awaited::Mutex, object.0, until);
                 self.threads.begin_wait();
-                let taken = self.privately(move || self.poll_for_common(mutex)) || mutex.take(until);
+                let taken = self.privately(move || self.poll_for_common(mutex))
+                    || self.threads.asleep(|| mutex.take(until));
                 self.threads.end_wait();
                 if !taken {
                     return Err(libc::ETIMEDOUT);
