@@ -9,7 +9,6 @@ use crate::{Node, native_stack};
 use gondwana_memory::heap::Cache;
 use gondwana_prefetch::Predictor;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
 
 /// Bytes of stack that functions of a thread of the runtime itself have.
@@ -33,8 +32,6 @@ pub struct Common {
     pub stack: Range<usize>,
     /// What it will return to whoever joins it.
     pub value: Cell<u64>,
-    /// Its values of the keys of thread-specific data.
-    pub specifics: RefCell<BTreeMap<u32, usize>>,
     /// Its share of the heap.
     pub cache: RefCell<Option<Cache>>,
     /// The same for small blocks that a plan wants on the node that allocates: on pages with no others.
@@ -110,7 +107,6 @@ impl Thread {
             id,
             stack,
             value: Cell::new(0),
-            specifics: RefCell::default(),
             cache: RefCell::new(None),
             local_cache: RefCell::new(None),
             takes_local_slabs: Cell::new(false),

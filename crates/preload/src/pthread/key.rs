@@ -1,14 +1,17 @@
 //! Thread-specific data.
 //!
-//! Keys are the same on all nodes: node 0 allocates them. Values belong to one thread, and stay with it.
+//! Keys are the same on all nodes: node 0 allocates them. Values belong to one thread, and stay with it, also in a process that it
+//! forks. That is no node: keys that it makes are the C library's.
 
 use crate::private_stack::uninterrupted;
 use gondwana_elf::{is_runtime_library, loaded};
 use gondwana_locks::lock;
 use gondwana_node::{Node, Thread};
 use libc::{c_int, c_void, pthread_key_t};
-use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::ManuallyDrop;
+use std::sync::{Mutex, OnceLock};
 
 /// How often destructors are repeated for values that destructors set (`PTHREAD_DESTRUCTOR_ITERATIONS`).
 const ROUNDS: usize = 4;
@@ -18,6 +21,15 @@ const FIRST: u32 = 1 << 16;
 
 /// Keys that this node knows to be deleted. No key is ever made twice in a run.
 static DELETED: Mutex<BTreeSet<pthread_key_t>> = Mutex::new(BTreeSet::new());
+
+/// The destructors of the keys that this node has used, for threads of a forked process, which cannot ask node 0.
+static DESTRUCTORS: Mutex<BTreeMap<pthread_key_t, Option<Destructor>>> = Mutex::new(BTreeMap::new());
+
+thread_local! {
+    /// The calling thread's values.
+    static VALUES: ManuallyDrop<RefCell<BTreeMap<pthread_key_t, usize>>> =
+        const { ManuallyDrop::new(RefCell::new(BTreeMap::new())) };
+}
 
 type Destructor = extern "C-unwind" fn(*mut c_void);
 
@@ -68,6 +80,8 @@ pub(super) unsafe extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int 
             }
             super::code(result)
         }
+        // A forked process never makes the key again.
+        None if key >= FIRST => 0,
         // SAFETY: forwards the caller's argument.
         _ => unsafe { crate::real!(pthread_key_delete: fn(pthread_key_t) -> c_int)(key) },
     }
@@ -83,20 +97,57 @@ pub(super) unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *
             crate::real!(pthread_setspecific: fn(pthread_key_t, *const c_void) -> c_int)(key, value)
         };
     }
-    let Some(node) = Node::current() else { return libc::EINVAL };
+    let node = Node::current();
+    let is_forked = node.is_none();
+    if let Some(node) = node {
+        // The end of a thread that a library has started is noticed from now on.
+        let _ = Thread::current(node);
+        learn_destructor(node, key);
+    }
     // A signal handler that read a value meanwhile would find it missing.
     uninterrupted(|| {
-        if lock(&DELETED).contains(&key) {
+        // In a forked process nobody may be left to unlock.
+        if !is_forked && lock(&DELETED).contains(&key) {
             return libc::EINVAL;
         }
-        let mut values = Thread::current(node).specifics.borrow_mut();
-        if value.is_null() {
-            values.remove(&key)
-        } else {
-            values.insert(key, value as usize)
-        };
-        0
+        VALUES.with(|values| match value.is_null() {
+            true => values.borrow_mut().remove(&key),
+            false => values.borrow_mut().insert(key, value as usize),
+        });
+        if is_forked { destroy_at_end() } else { 0 }
     })
+}
+
+fn learn_destructor(node: &'static Node, key: pthread_key_t) {
+    if !uninterrupted(move || lock(&DESTRUCTORS).contains_key(&key)) {
+        let destructor = destructor_of(node, key);
+        uninterrupted(move || lock(&DESTRUCTORS).insert(key, destructor));
+    }
+}
+
+fn destructor_of(node: &'static Node, key: pthread_key_t) -> Option<Destructor> {
+    let destructor = node.key_destructor(key - FIRST)?;
+    // SAFETY: the program gave this address as the key's destructor, and it is the same on all nodes.
+    Some(unsafe { std::mem::transmute::<usize, Destructor>(destructor) })
+}
+
+/// Has the C library call the destructors at the end of a forked process's thread.
+fn destroy_at_end() -> c_int {
+    static KEY: OnceLock<pthread_key_t> = OnceLock::new();
+    extern "C-unwind" fn end(_: *mut c_void) {
+        destroy(|key| DESTRUCTORS.try_lock().ok()?.get(&key).copied().flatten());
+    }
+    let key = *KEY.get_or_init(|| {
+        let mut key = 0;
+        // Without a key, setting its value fails, which is the caller's answer.
+        // SAFETY: a place for the key, and a function of the type.
+        unsafe {
+            crate::real!(pthread_key_create: fn(*mut pthread_key_t, Destructor) -> c_int)(&raw mut key, end);
+        }
+        key
+    });
+    // SAFETY: the value is not null, and nobody reads it.
+    unsafe { crate::real!(pthread_setspecific: fn(pthread_key_t, usize) -> c_int)(key, 1) }
 }
 
 /// # Safety
@@ -107,22 +158,23 @@ pub(super) unsafe extern "C" fn pthread_getspecific(key: pthread_key_t) -> *mut 
         // SAFETY: forwards the caller's argument.
         return unsafe { crate::real!(pthread_getspecific: fn(pthread_key_t) -> *mut c_void)(key) };
     }
-    let Some(node) = Node::current() else { return std::ptr::null_mut() };
-    let values = Thread::current(node).specifics.borrow();
-    values.get(&key).map_or(std::ptr::null_mut(), |&value| value as *mut c_void)
+    let value = VALUES.with(|values| values.borrow().get(&key).copied());
+    value.map_or(std::ptr::null_mut(), |value| value as *mut c_void)
 }
 
 /// Runs the destructors of the calling thread's values.
 pub(super) fn run_destructors(node: &'static Node) {
+    destroy(|key| destructor_of(node, key));
+}
+
+fn destroy(destructor_of: impl Fn(pthread_key_t) -> Option<Destructor>) {
     for _ in 0..ROUNDS {
-        let values = Thread::current(node).specifics.take();
+        let values = VALUES.with(|values| values.take());
         if values.is_empty() {
             break;
         }
         for (key, value) in values {
-            if let Some(destructor) = node.key_destructor(key - FIRST) {
-                // SAFETY: the program gave this address as the key's destructor, and it is the same on all nodes.
-                let destructor: Destructor = unsafe { std::mem::transmute(destructor) };
+            if let Some(destructor) = destructor_of(key) {
                 destructor(value as *mut c_void);
             }
         }
