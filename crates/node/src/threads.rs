@@ -1,5 +1,6 @@
 //! The threads of this node, and on node 0 the record of all.
 
+use crate::Thread;
 use crate::crowd::Crowd;
 use crate::registry::Registry;
 use crate::wait_slots::{futex_wait, futex_wake};
@@ -129,8 +130,9 @@ impl Threads {
     /// Calls a function in which the calling thread, which waits, sleeps.
     pub(crate) fn asleep<R>(&self, sleep: impl FnOnce() -> R) -> R {
         match self.crowd {
-            Some(crowd) => crowd.asleep(sleep),
-            None => sleep(),
+            // One that a library has started is not counted.
+            Some(crowd) if Thread::is_of_program() => crowd.asleep(sleep),
+            _ => sleep(),
         }
     }
 
