@@ -37,14 +37,14 @@ const RING: usize = HEADER + BUFFERS * BUFFER;
 /// The bits of a word of a buffer above these are its mark: they say for which construct it is. No construct has the mark 0.
 const MARK: u32 = 48;
 
+/// Those below it: the next iteration, or two halves with the first one that is left of a part and the one behind the last.
+const HALF: u32 = MARK / 2;
+
 /// There are so many marks, which come again.
 const MARKS: u64 = u16::MAX as u64;
 
 /// After so many constructs, words that are for none of the present ones get the mark 0: well before their marks come again.
 const REFRESHED: u64 = MARKS.next_power_of_two() / 4 * BUFFERS as u64;
-
-/// The others: the next iteration, or the first and the last one that are left of a part.
-const HALF: u32 = MARK / 2;
 
 /// A ring is somebody's.
 const TAKEN: u64 = 1 << 63;
@@ -108,10 +108,8 @@ impl DispatchRings {
     /// A ring that is nobody's, and how many constructs its buffers have been used for.
     fn take(&self) -> Option<(DispatchRing, u64)> {
         (0..RINGS).map(DispatchRing).find_map(|ring| {
-            let state = &self.ring(ring)[0];
-            let met = state.load(Ordering::Relaxed);
-            let taken = state.compare_exchange(met, met | TAKEN, Ordering::AcqRel, Ordering::Relaxed);
-            (met & TAKEN == 0 && taken.is_ok()).then_some((ring, met))
+            let before = self.ring(ring)[0].fetch_or(TAKEN, Ordering::AcqRel);
+            (before & TAKEN == 0).then_some((ring, before))
         })
     }
 
