@@ -311,6 +311,10 @@ pub trait Protocol: Send {
     fn is_released(&self) -> bool {
         false
     }
+    /// True if an acquire would have nothing to do, but for notices that [`Env::posted_notices`] would append.
+    fn is_acquired(&self) -> bool {
+        false
+    }
     /// Everything that others released before becomes visible to the threads of this node.
     fn acquire(&mut self, at: SyncPoint, env: &mut dyn Env);
     /// Appends to `payload` what a message of synchronisation to `to` is to carry for this protocol. The message tells of a

@@ -177,9 +177,12 @@ fn a_large_release_is_split() {
 fn a_notice_counts_from_the_next_acquire_on() {
     let mut rig = Rig::new();
     rig.fetch(4, 1, Access::Read);
+    assert!(rig.machine.is_acquired());
     assert_eq!(only(rig.take(A, notices(B, 4), &[])), (B, CsmMessage::NoticeAck { flush: 1 }, vec![]));
     assert_eq!((rig.state(4), rig.access(4)), (State::Shared, Access::Read));
+    assert!(!rig.machine.is_acquired());
     rig.acquire();
+    assert!(rig.machine.is_acquired());
     assert_eq!((rig.state(4), rig.access(4)), (State::Invalid, Access::None));
 }
 

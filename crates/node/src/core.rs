@@ -341,6 +341,8 @@ impl<'a> CoreGuard<'a> {
         let time = Scope::enter(Activity::Protocol);
         let gathering = node.fabric.begin_gathering();
         let guard = std::mem::ManuallyDrop::new(take()?);
+        // Before this node acknowledges anything that threads have to acquire.
+        node.sync.acquired.store(false, Ordering::Relaxed);
         Some(Self { guard, node, gathering, _time: time, _uninterrupted: uninterrupted })
     }
 }
@@ -363,7 +365,9 @@ impl Drop for CoreGuard<'_> {
     fn drop(&mut self) {
         let tokens = self.guard.take_newly_kept();
         let wanted = self.guard.is_wanted();
-        self.node.sync.released.store(self.guard.engine.protocol().is_released(), Ordering::Release);
+        let protocol = self.guard.engine.protocol();
+        self.node.sync.released.store(protocol.is_released(), Ordering::Release);
+        self.node.sync.acquired.store(protocol.is_acquired(), Ordering::Release);
         let wakes = self.guard.env.take_wakes();
         // SAFETY: dropped here and nowhere else, before the thread may run handlers again.
         unsafe { std::mem::ManuallyDrop::drop(&mut self.guard) };

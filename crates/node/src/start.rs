@@ -193,6 +193,7 @@ impl Node {
         let (lock_table, resting) = (Arc::new(LockTable::new()), Arc::new(RestingTable::new()));
         let unseen_reads = pages.unseen_reads();
         let mut env = NodeEnv::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
+        let has_no_posts = exchange.is_none();
         if let Some(exchange) = exchange {
             env.meet_peers(exchange.handed(end));
         }
@@ -222,7 +223,7 @@ impl Node {
         let node = Box::leak(Box::new(Self {
             core: Mutex::new(Core::new(engine, env)),
             fabric,
-            sync: SyncObjects::new(lock_table, resting, words, unseen_reads, boot.nodes),
+            sync: SyncObjects::new(lock_table, resting, words, unseen_reads, has_no_posts, boot.nodes),
             announcements: Announcements::default(),
             heap: SharedHeap::new(heap, boot.consistency == Consistency::Sc),
             threads: Threads::new(registry, boot.processors, me == NodeId(0), crowd),

@@ -410,6 +410,10 @@ impl Protocol for Csm {
         self.dirty.is_empty() && self.flushes.is_empty()
     }
 
+    fn is_acquired(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     fn acquire(&mut self, _at: SyncPoint, env: &mut dyn Env) {
         self.take_posted(env);
         self.invalidate(env);

@@ -54,6 +54,10 @@ pub(crate) struct SyncObjects {
     signals: Signals,
     /// A release has nothing to do, unless there are [reads](LoggedReads) that it has not seen.
     pub(crate) released: AtomicBool,
+    /// An acquire has nothing to do, unless notices are posted to this node.
+    pub(crate) acquired: AtomicBool,
+    /// No node can post notices to this one.
+    has_no_posts: bool,
     /// `None` if no node reads the memory of this one.
     unseen_reads: Option<LoggedReads>,
     /// How many threads of all nodes wait at futexes that the runtime manages, if pages may become common.
@@ -71,6 +75,7 @@ impl SyncObjects {
         resting: Arc<RestingTable>,
         words: Option<CommonWords>,
         unseen_reads: Option<LoggedReads>,
+        has_no_posts: bool,
         nodes: u16,
     ) -> Self {
         let signals = Signals::new(nodes);
@@ -79,7 +84,7 @@ impl SyncObjects {
         let rest = words.as_ref().map(|words| words.rest().split_at(DispatchRings::WORDS));
         let dispatch_rings = rest.map(|(words, _)| DispatchRings::new(words));
         let common_mutexes = rest.map(|(_, words)| CommonMutexes::new(words));
-        let released = AtomicBool::new(false);
+        let (released, acquired) = (AtomicBool::new(false), AtomicBool::new(false));
         Self {
             lock_table,
             resting,
@@ -88,6 +93,8 @@ impl SyncObjects {
             stamps,
             signals,
             released,
+            acquired,
+            has_no_posts,
             unseen_reads,
             queued_futexes,
             common_mutexes,
@@ -183,6 +190,10 @@ impl Node {
 
     /// Sees what others released, by a message about `object` if it is one.
     pub fn acquire(&'static self, object: Option<Object>) {
+        // Nobody is at the machines, and they know of nothing. What this thread has learned of was acknowledged by them before.
+        if self.sync.has_no_posts && self.sync.acquired.load(Ordering::Acquire) {
+            return;
+        }
         self.privately(move || {
             self.core().acquire(SyncPoint { object, ..SyncPoint::default() });
         })
