@@ -16,6 +16,9 @@ use std::sync::{Mutex, OnceLock};
 /// How often destructors are repeated for values that destructors set (`PTHREAD_DESTRUCTOR_ITERATIONS`).
 const ROUNDS: usize = 4;
 
+/// How often a thread of a forked process tries to take a lock.
+const TRIES: usize = 1000;
+
 /// The first key of the run; the C library's own keys are smaller.
 const FIRST: u32 = 1 << 16;
 
@@ -135,7 +138,17 @@ fn destructor_of(node: &'static Node, key: pthread_key_t) -> Option<Destructor> 
 fn destroy_at_end() -> c_int {
     static KEY: OnceLock<pthread_key_t> = OnceLock::new();
     extern "C-unwind" fn end(_: *mut c_void) {
-        destroy(|key| DESTRUCTORS.try_lock().ok()?.get(&key).copied().flatten());
+        destroy(|key| {
+            // Who had the lock when the process was forked is not there to unlock it; others have it for a moment.
+            let mut tries = (0..TRIES).map(|_| {
+                let known = DESTRUCTORS.try_lock().ok();
+                if known.is_none() {
+                    std::thread::yield_now();
+                }
+                known
+            });
+            tries.find_map(|known| known)?.get(&key).copied().flatten()
+        });
     }
     let key = *KEY.get_or_init(|| {
         let mut key = 0;
