@@ -102,7 +102,7 @@ fn a_poller_that_ends_wakes_the_sleeper() {
     // Never takes the message, so the service thread must.
     let poller: Part = |bell, message| {
         bell.begin_polling();
-        bell.end_polling(|| message.load(Ordering::Relaxed) != 0);
+        bell.end_polling(|_| message.load(Ordering::Relaxed) != 0);
     };
     the_message_is_taken([|bell, message| send(message, || bell.ring()), poller]);
 }
@@ -115,6 +115,17 @@ fn a_waiter_hears_of_what_was_left() {
 }
 
 #[test]
+fn a_poller_that_ends_does_not_keep_what_was_left_from_a_waiter() {
+    let waiter: Part = |bell, message| bell.begin_waiting(|| message.load(Ordering::Relaxed) != 0);
+    // What was left is not urgent for anybody else.
+    let poller: Part = |bell, message| {
+        bell.begin_polling();
+        bell.end_polling(|any_waits| any_waits && message.load(Ordering::Relaxed) != 0);
+    };
+    the_message_is_taken([|bell, message| send(message, || bell.ring_for_waiters()), waiter, poller]);
+}
+
+#[test]
 fn an_interrupt_is_not_lost() {
     explore(|| {
         let bell = Arc::new(Doorbell::default());
@@ -124,7 +135,7 @@ fn an_interrupt_is_not_lost() {
         };
         bell.begin_polling();
         bell.sleep(None, || false);
-        bell.end_polling(|| false);
+        bell.end_polling(|_| false);
         interrupter.join().unwrap();
     });
 }

@@ -78,13 +78,14 @@ impl Doorbell {
     }
 
     /// One thread fewer polls. If it was the last and the service thread sleeps, `ready` tells whether there is
-    /// something for it to do: while there were pollers, senders did not ring.
-    pub(super) fn end_polling(&self, ready: impl FnOnce() -> bool) {
+    /// something for it to do: while there were pollers, senders did not ring. It learns whether threads sleep that must be woken for
+    /// messages of `leave`.
+    pub(super) fn end_polling(&self, ready: impl FnOnce(bool) -> bool) {
         let after = self.word.word().fetch_sub(POLLER, Ordering::AcqRel) - POLLER;
         if after & FLAGS_AND_POLLERS == SLEEPER {
             // Orders the change of the word before the look at the rings, see `Doorbell`.
             fence_after_change();
-            if ready() {
+            if ready(after >= WAITER) {
                 self.wake();
             }
         }
