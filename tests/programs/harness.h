@@ -57,6 +57,17 @@ __attribute__((format(printf, 1, 2), noreturn)) static inline void fail(const ch
     _Exit(1);
 }
 
+/* Has a thread end the program: its function does not return. */
+__attribute__((noreturn)) static inline void end_by_thread(void *(*function)(void *))
+{
+    pthread_t id;
+    int error = pthread_create(&id, NULL, function, NULL);
+    if (error)
+        fail("a thread cannot be started: %s", strerror(error));
+    pthread_join(id, NULL);
+    fail("the thread came back");
+}
+
 /* Fails unless the condition holds. */
 #define REQUIRE(condition)                                                      \
     do {                                                                        \

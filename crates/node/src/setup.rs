@@ -4,7 +4,7 @@ use crate::{Hooks, MappedFiles};
 use gondwana_coherence::{Layout, Page};
 use gondwana_control::{Boot, Consistency, FabricBoot, machine};
 use gondwana_memory::{Geometry, ThreadMemory};
-use gondwana_topology::{Machine, NodeId};
+use gondwana_topology::{Id, Machine, NodeId};
 
 /// What a node knows from its start.
 pub struct Setup {
@@ -37,6 +37,12 @@ impl Setup {
     #[must_use]
     pub fn nodes(&self) -> usize {
         usize::from(self.boot.nodes)
+    }
+
+    /// All nodes but this one.
+    pub fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let me = self.id();
+        (0..self.nodes()).map(NodeId::from_index).filter(move |node| *node != me)
     }
 
     /// How many processors the whole machine has, if all nodes have as many as this one.

@@ -227,7 +227,7 @@ impl Node {
             announcements: Announcements::default(),
             heap: SharedHeap::new(heap, boot.consistency == Consistency::Sc),
             threads: Threads::new(registry, boot.processors, me == NodeId(0), crowd),
-            waiting: Waiting::new(slots, has_processor, crowd),
+            waiting: Waiting::new(slots, has_processor, crowd.is_some()),
             placement: PagePlacement::new(placer, &geometry),
             callers: Callers::default(),
             interruptions: Interruptions::default(),

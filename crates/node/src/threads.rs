@@ -146,11 +146,17 @@ impl Threads {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// True if fewer threads of this node run than it has processors, if `more` wait than count as such. Those that are
-    /// `waking` count as running: a thread that polls might be what keeps them from it.
+    /// True if fewer threads of this node run than it has processors, if `more` wait than count as such, and those of all nodes, with
+    /// one that polls here, have a processor each. Those that are `waking` count as running: a thread that polls might be what keeps
+    /// them from it.
     pub(crate) fn leave_idle_processor(&self, more: u32, waking: u32) -> bool {
         let waiting = (self.waiting.load(Ordering::Relaxed) + more).saturating_sub(waking);
-        self.live().saturating_sub(waiting) < self.processors
+        self.live().saturating_sub(waiting) < self.processors && self.fit()
+    }
+
+    /// True if no thread of any node is known to lack a processor.
+    pub(crate) fn fit(&self) -> bool {
+        self.crowd.is_none_or(Crowd::fits)
     }
 
     /// True if not all threads of this node wait.

@@ -52,7 +52,7 @@ impl Node {
 
     /// Declares that this thread is going to poll, where nodes poll at all.
     pub(crate) fn poll(&'static self) -> Option<Poller> {
-        (self.waiting.polls() && !Thread::is_service()).then(|| {
+        (self.waiting.polls() && self.threads.fit() && !Thread::is_service()).then(|| {
             let uninterrupted = Uninterrupted::begin();
             Poller { _polling: Polling::begin(self.fabric.as_ref()), _uninterrupted: uninterrupted }
         })
@@ -243,9 +243,8 @@ impl Node {
         }
     }
 
-    /// True if fewer threads of this node run than it has processors, if `more` wait than count as such, and those of all nodes, with
-    /// one that polls here, have a processor each.
+    /// True if this node has a processor for a thread that polls, if `more` wait than count as such.
     fn has_idle_processor(&self, more: u32) -> bool {
-        self.threads.leave_idle_processor(more, self.waiting.slots.waking()) && self.waiting.fits()
+        self.threads.leave_idle_processor(more, self.waiting.slots.waking())
     }
 }

@@ -1,7 +1,6 @@
 //! How threads of this node wait: their wait slots, and how long they poll first.
 
 use crate::adaptive_spin::{AdaptiveSpin, MOST, MOST_IN_CROWD};
-use crate::crowd::Crowd;
 use crate::wait_slots::{WaitSlots, event};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,31 +17,24 @@ pub(crate) struct Waiting {
     pub(crate) mutexes: AdaptiveSpin,
     /// Of the service thread.
     pub(crate) service: AdaptiveSpin,
-    /// The threads of all nodes, where nodes outnumber the processors.
-    crowd: Option<Crowd>,
 }
 
 impl Waiting {
     /// Nothing is learned yet. Where nodes outnumber the processors, threads poll while a `crowd` leaves each one a processor. Without
     /// a processor for each node, service threads do not poll, and without a crowd either no thread does.
-    pub(crate) fn new(slots: Arc<WaitSlots>, has_processor: bool, crowd: Option<Crowd>) -> Self {
-        let (threads, service) = match crowd {
-            _ if has_processor => (MOST, MOST),
-            Some(_) => (MOST_IN_CROWD, Duration::ZERO),
-            None => (Duration::ZERO, Duration::ZERO),
+    pub(crate) fn new(slots: Arc<WaitSlots>, has_processor: bool, in_crowd: bool) -> Self {
+        let (threads, service) = match (has_processor, in_crowd) {
+            (true, _) => (MOST, MOST),
+            (false, true) => (MOST_IN_CROWD, Duration::ZERO),
+            (false, false) => (Duration::ZERO, Duration::ZERO),
         };
         let (spin, service) = (|| AdaptiveSpin::new(threads), AdaptiveSpin::new(service));
-        Self { slots, pages: spin(), threads: spin(), mutexes: spin(), service, crowd }
+        Self { slots, pages: spin(), threads: spin(), mutexes: spin(), service }
     }
 
-    /// True if a thread of this node may poll now.
+    /// True if threads of this node ever poll.
     pub(crate) fn polls(&self) -> bool {
-        !self.threads.is_none() && self.fits()
-    }
-
-    /// True if no thread is known to lack a processor.
-    pub(crate) fn fits(&self) -> bool {
-        self.crowd.is_none_or(Crowd::fits)
+        !self.threads.is_none()
     }
 
     /// True if each node has a processor of its own.
@@ -63,7 +55,7 @@ mod tests {
 
     #[test]
     fn waits_for_pages_and_for_threads_learn_apart() {
-        let waiting = Waiting::new(Arc::new(WaitSlots::new()), true, None);
+        let waiting = Waiting::new(Arc::new(WaitSlots::new()), true, false);
         assert!(waiting.polls());
         let longest = waiting.spin_for(event::COHERENT).now();
         waiting.spin_for(event::LOCKED).learn(false);
@@ -76,7 +68,7 @@ mod tests {
 
     #[test]
     fn nodes_that_share_processors_do_not_poll() {
-        let waiting = Waiting::new(Arc::new(WaitSlots::new()), false, None);
+        let waiting = Waiting::new(Arc::new(WaitSlots::new()), false, false);
         assert!(!waiting.polls());
         assert_eq!(waiting.spin_for(event::PASSED).now(), Duration::ZERO);
     }

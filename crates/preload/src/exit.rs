@@ -89,8 +89,8 @@ fn for_each_stream(mut call: impl FnMut(*mut FILE)) {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn exit(status: c_int) -> ! {
     if through_first(Ending::Exit, status) {
-        stream_locks::release_all();
         // From here on the other threads end with the process.
+        stream_locks::release_all();
     }
     let real = crate::real!(exit: fn(c_int) -> ());
     // SAFETY: runs the program's own exit handlers, then `after_all_handlers` on node 0.

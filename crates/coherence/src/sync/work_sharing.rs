@@ -77,10 +77,19 @@ impl Claim {
         }
     }
 
-    /// How many iterations of those that are left the claim gets.
+    /// How many iterations of those that are left, of all or of a part, the claim gets.
     #[must_use]
     pub fn amount(&self, left: u64) -> u64 {
-        left.div_ceil(self.shares.max(1)).max(self.least).min(left)
+        let amount = left.div_ceil(self.shares.max(1)).max(self.least).min(left);
+        // Of a part, some stay for threads that will have nothing to do.
+        if self.part.is_some() { amount.min(left.div_ceil(2)) } else { amount }
+    }
+
+    /// What a part begins with: the last iteration of all is in none.
+    #[must_use]
+    pub fn part_at_first(&self, part: Part) -> Range<u64> {
+        let (Range { start, end }, parted) = (part.range(self.total), self.total.saturating_sub(1));
+        start.min(parted)..end.min(parted)
     }
 }
 
@@ -172,10 +181,7 @@ impl Progress {
     /// The next iterations of a thread's part, or else of another one: first of those of its node.
     fn claim_of_part(&mut self, node: NodeId, claim: &Claim, part: Part) -> Range<u64> {
         if self.parts.is_empty() {
-            let left = |number| {
-                let Range { start, end } = Part { number, ..part }.range(claim.total);
-                Left { range: start..end.min(claim.total.saturating_sub(1)), node: None }
-            };
+            let left = |number| Left { range: claim.part_at_first(Part { number, ..part }), node: None };
             self.parts = (0..part.of).map(left).collect();
         }
         let number = part.number as usize;
@@ -192,9 +198,7 @@ impl Progress {
             self.next = claim.total;
             return start..claim.total;
         };
-        let left = range.end - range.start;
-        // Some stay for threads that will have nothing to do.
-        let amount = claim.amount(left).min(left.div_ceil(2));
+        let amount = claim.amount(range.end - range.start);
         if index == number {
             range.start += amount;
             range.start - amount..range.start

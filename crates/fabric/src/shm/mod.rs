@@ -308,11 +308,8 @@ impl Fabric for ShmFabric {
     }
 
     fn end_polling(&self) {
-        self.map.doorbell(self.node).end_polling(
-            |any_waits| {
-                if any_waits { self.is_ready() } else { self.is_urgent() }
-            },
-        );
+        let ready = |any_waits| if any_waits { self.is_ready() } else { self.is_urgent() };
+        self.map.doorbell(self.node).end_polling(ready);
     }
 
     fn begin_waiting(&self) {

@@ -199,17 +199,14 @@ impl Buffer {
     }
 
     fn claim_of_part(self, node: NodeId, claim: &Claim, part: Part) -> Option<Range<u64>> {
-        // The last iteration is in no part.
-        let parted = claim.total.checked_sub(1)?;
+        let last = claim.total.checked_sub(1)?;
         let first = |number| {
-            let Range { start, end } = Part { number, ..part }.range(claim.total);
-            start.min(parted) << HALF | end.min(parted)
+            let Range { start, end } = claim.part_at_first(Part { number, ..part });
+            start << HALF | end
         };
-        // Some stay for threads that will have nothing to do.
-        let amount = |left: u64| claim.amount(left).min(left.div_ceil(2));
         let own = self.update(self.part(part.number), first(part.number), |word| {
             let Range { start, end } = halves(word);
-            let next = start + amount(end - start);
+            let next = start + claim.amount(end - start);
             (start < next).then_some((next << HALF | end, start..next))
         });
         if own.is_some() {
@@ -218,15 +215,14 @@ impl Buffer {
         while let Some(number) = self.fullest(node, part, first) {
             let taken = self.update(self.part(number), first(number), |word| {
                 let Range { start, end } = halves(word);
-                let rest = end - amount(end - start);
+                let rest = end - claim.amount(end - start);
                 (rest < end).then_some((start << HALF | rest, rest..end))
             });
             if taken.is_some() {
                 return taken;
             }
         }
-        let last = self.claim_in_order(1, |left| left)?;
-        Some(parted + last.start..parted + last.end)
+        self.claim_in_order(1, |left| left).map(|_| last..claim.total)
     }
 
     /// Another part that has iterations left: the one with most, of those of the node if there are any.

@@ -11,7 +11,6 @@ use crate::report;
 use gondwana_locks::lock;
 use gondwana_node::{Node, Thread};
 use gondwana_page::to_usize;
-use gondwana_topology::{Id, NodeId};
 use libc::{c_char, c_int};
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -160,8 +159,7 @@ fn set(format: &str) {
     *lock(&FORMAT_SET) = Some(format.to_owned());
     if let Some(node) = Node::current() {
         let words = [FORMAT].into_iter().chain(format.bytes().map(u64::from));
-        let others = (0..node.nodes()).map(NodeId::from_index).filter(|other| *other != node.id());
-        for other in others {
+        for other in node.others() {
             node.tell_and_wait(other, words.clone().collect());
         }
     }

@@ -19,7 +19,6 @@ use super::task;
 use super::task_messages::CANCEL;
 use super::times::{Ends, telling_return};
 use gondwana_node::Node;
-use gondwana_topology::{Id, NodeId};
 use libc::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -68,12 +67,11 @@ pub(super) fn cancel(what: What) -> bool {
     }
     let Some((node, crew)) = known() else { return true };
     let Context { epoch, shape, scope, .. } = context::get();
-    let others = (0..node.nodes()).map(NodeId::from_index).filter(|other| *other != node.id());
     match what {
         What::Region if is_region_cancelled(crew) => {}
         What::Region => {
             let is_first = crew.cancelled.region.fetch_max(epoch, Ordering::AcqRel) < epoch;
-            for other in others.filter(|_| is_first && shape.threads > 1) {
+            for other in node.others().filter(|_| is_first && shape.threads > 1) {
                 node.tell_and_wait(other, vec![CANCEL, crew.team, 0, epoch]);
             }
         }
@@ -81,7 +79,7 @@ pub(super) fn cancel(what: What) -> bool {
         What::Share if shape.threads == 1 => {}
         What::Share => {
             let is_first = crew.cancelled.share.fetch_max(epoch, Ordering::AcqRel) < epoch;
-            for other in others.filter(|_| is_first) {
+            for other in node.others().filter(|_| is_first) {
                 node.tell(other, vec![CANCEL, crew.team, 1, epoch]);
             }
         }

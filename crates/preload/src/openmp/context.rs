@@ -133,12 +133,11 @@ impl Context {
     pub(super) fn enter(&mut self, share: Share) {
         self.sequence += 1;
         // All threads of the team find the same: they pass the same barriers between the same constructs.
-        let has_buffer = self.ring.is_some()
-            && share.fits_buffer()
-            && self.dispatched - self.dispatched_settled < DispatchRing::BUFFERS;
-        let buffer = has_buffer.then_some(self.dispatched);
-        if let (Some(node), Some(ring), Some(construct)) = (Node::current(), self.ring, buffer) {
-            node.enter_dispatched(ring, construct, self.number, self.threads());
+        let has_room = self.dispatched - self.dispatched_settled < DispatchRing::BUFFERS;
+        let ring = self.ring.filter(|_| has_room && share.fits_buffer());
+        let buffer = ring.map(|_| self.dispatched);
+        if let (Some(node), Some(ring)) = (Node::current(), ring) {
+            node.enter_dispatched(ring, self.dispatched, self.number, self.threads());
             self.dispatched += 1;
         }
         self.share = Some(Share { number: self.sequence, buffer, ..share });

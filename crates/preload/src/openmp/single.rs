@@ -33,7 +33,7 @@ fn announcements() -> (u64, *const Name) {
 pub(super) fn give(data: *mut c_void) {
     let (number, name) = announcements();
     if context::get().threads() > 1 {
-        sync::announce(sync::all_nodes(), name, number, vec![data as u64]);
+        sync::announce_to_all(name, number, vec![data as u64]);
     }
 }
 

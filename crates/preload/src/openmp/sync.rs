@@ -3,7 +3,7 @@
 
 use crate::exit::flush_before_unlock;
 use gondwana_node::{Announcement, Arrival, Caller, Claim, Construct, DispatchRing, MutexKind, Node, Object};
-use gondwana_topology::{Id, NodeId, NodeSet};
+use gondwana_topology::NodeSet;
 use std::ops::Range;
 
 /// Something in shared memory whose address names a lock, a condition or a barrier.
@@ -84,9 +84,11 @@ pub(super) fn announce<T>(to: NodeSet, name: *const T, number: u64, words: Vec<u
     }
 }
 
-/// All nodes.
-pub(super) fn all_nodes() -> NodeSet {
-    (0..Node::current().map_or(0, |node| node.nodes())).map(NodeId::from_index).collect()
+/// Announces something to threads of the whole run.
+pub(super) fn announce_to_all<T>(name: *const T, number: u64, words: Vec<u64>) {
+    if let Some(node) = Node::current() {
+        node.announce(node.others().collect(), name as usize, number, words);
+    }
 }
 
 /// Waits for the announcement to a pool after the one with a number.

@@ -5,7 +5,7 @@
 
 use super::common;
 use gondwana_node::{Caller, Node};
-use gondwana_topology::{Id, NodeId};
+use gondwana_topology::NodeId;
 use libc::c_int;
 
 /// A call, in shared memory: the function is at the same address on all nodes.
@@ -84,9 +84,7 @@ pub(crate) fn on_others<T: Copy>(
     value: T,
     function: fn(&mut T) -> c_int,
 ) -> Result<(), (usize, c_int)> {
-    let me = node.number().index();
-    let others: Vec<NodeId> =
-        (0..node.nodes()).filter(|&other| other != me).map(NodeId::from_index).collect();
+    let others: Vec<NodeId> = node.others().collect();
     let calls = on(node, &others, value, function);
     match others.iter().zip(calls).find(|(_, call)| call.result != 0) {
         Some((other, call)) => Err((other.index(), call.error)),

@@ -105,7 +105,9 @@ pub(super) unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *
     if let Some(node) = node {
         // The end of a thread that a library has started is noticed from now on.
         let _ = Thread::current(node);
-        learn_destructor(node, key);
+        if !value.is_null() && !VALUES.with(|values| values.borrow().contains_key(&key)) {
+            learn_destructor(node, key);
+        }
     }
     // A signal handler that read a value meanwhile would find it missing.
     uninterrupted(|| {
