@@ -126,6 +126,40 @@ fn a_poller_that_ends_does_not_keep_what_was_left_from_a_waiter() {
 }
 
 #[test]
+fn a_poller_that_ends_does_not_keep_what_was_prompted() {
+    explore(|| {
+        let shared = Arc::new((CheckedLines::new(), RingControl::default(), Doorbell::default()));
+        let sender = {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || {
+                let (lines, control, bell) = &*shared;
+                let mut producer = Producer::new();
+                assert!(producer.leave(lines, control, b"left"));
+                bell.ring_for_waiters();
+                if producer.urge(control) {
+                    bell.ring();
+                }
+            })
+        };
+        let poller = {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || {
+                let (lines, control, bell) = &*shared;
+                bell.begin_polling();
+                bell.end_polling(|_| control.is_urgent(lines));
+            })
+        };
+        let (lines, control, bell) = &*shared;
+        let mut consumer = Consumer::new();
+        while consumer.pop(lines, control, |_, _| {}).unwrap().is_none() {
+            bell.sleep(None, || control.is_ready(lines));
+        }
+        sender.join().unwrap();
+        poller.join().unwrap();
+    });
+}
+
+#[test]
 fn an_interrupt_is_not_lost() {
     explore(|| {
         let bell = Arc::new(Doorbell::default());

@@ -146,7 +146,7 @@ impl ShmFabric {
         self.has_arrived() || self.has_work()
     }
 
-    /// As [`ShmFabric::is_ready`], without messages of `leave`.
+    /// As [`ShmFabric::is_ready`], without messages of `leave` for which no `prompt` has come.
     fn is_urgent(&self) -> bool {
         self.any_ring(RingControl::is_urgent) || self.has_work()
     }
@@ -249,7 +249,8 @@ impl Fabric for ShmFabric {
 
     fn prompt(&self, to: NodeId) {
         let Some(out) = self.outgoing.get(to.index()) else { return };
-        if out.begun.load(Ordering::Relaxed) && self.map.control(self.node, to).is_ready(&out.lines) {
+        let urges = || lock(&out.sender).producer.urge(self.map.control(self.node, to));
+        if out.begun.load(Ordering::Relaxed) && urges() {
             self.map.doorbell(to).ring();
         }
     }

@@ -60,6 +60,8 @@ pub(crate) trait Lines {
 pub(crate) struct RingControl {
     /// The consumer's position: the number of lines that it has released. Only the consumer writes it.
     tail: AtomicU64,
+    /// Records before this position are urgent, even if they were left. Only the producer writes it.
+    urged: AtomicU64,
     /// Not 0 if the producer has messages that did not fit and waits for room.
     blocked: AtomicU32,
 }
@@ -73,10 +75,14 @@ impl RingControl {
         lines.header(at).load(Ordering::Relaxed) != 0
     }
 
-    /// As [`RingControl::is_ready`], for records that were not left to be found.
+    /// As [`RingControl::is_ready`], for records that were not left to be found, or that the producer urges since.
     pub(super) fn is_urgent(&self, lines: &impl Lines) -> bool {
         let count = lines.count();
-        let mut at = to_usize(self.tail.load(Ordering::Relaxed)) & (count - 1);
+        let tail = self.tail.load(Ordering::Relaxed);
+        if self.urged.load(Ordering::Relaxed) > tail {
+            return true;
+        }
+        let mut at = to_usize(tail) & (count - 1);
         for _ in 0..count {
             // Acquire: the headers behind it are as old at least.
             let header = lines.header(at).load(Ordering::Acquire);
@@ -163,6 +169,17 @@ impl Producer {
     /// As [`Producer::push`], for a message that is left to be found.
     pub(super) fn leave(&mut self, lines: &impl Lines, control: &RingControl, head: &[u8]) -> bool {
         self.publish(lines, control, head, &[], LEFT)
+    }
+
+    /// Makes the messages urgent that were left and not taken; false if there are none. The caller rings afterwards: a thread
+    /// that polls, for which nobody rings, may be about to stop without another look.
+    pub(super) fn urge(&mut self, control: &RingControl) -> bool {
+        self.look_at_tail(control);
+        let waits = self.tail != self.position;
+        if waits {
+            control.urged.store(self.position, Ordering::Relaxed);
+        }
+        waits
     }
 
     fn publish(
