@@ -184,6 +184,7 @@ impl World {
                     self.threads[thread].timed_out = true;
                     self.wake_at(thread, time);
                 }
+                Next::Over => start::die("the program runs for more than 40 hours of simulated time"),
                 Next::Nobody => start::die(
                     "all threads of the program wait for each other: it would never end. \
                      Look for a lock that is taken twice or never given back, or a barrier with a wrong count",

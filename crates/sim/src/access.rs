@@ -24,22 +24,42 @@ impl Machine {
     #[must_use]
     pub fn access_private(&mut self, processor: usize, address: u64, width: u64, kind: Kind) -> bool {
         let last = address + width.max(1) - 1;
-        let within = address >> self.l1_shift == last >> self.l1_shift;
-        if within && self.hit_l1(processor, address, width, kind) {
-            return true;
+        if address >> self.l1_shift == last >> self.l1_shift {
+            return self.access_line_private(processor, address, width, kind);
         }
         self.translate(processor, address);
         self.translate(processor, last);
-        let least = if kind == Kind::Write { State::Modified } else { State::Shared };
         let mut lines = address >> self.line_shift..=last >> self.line_shift;
-        let private = lines.all(|line| {
-            let colour = self.lines.colour_of(line);
-            colour.is_some_and(|colour| self.l2[processor].state(line, colour) >= least)
-        });
+        let private = lines.all(|line| self.is_private(processor, line, kind));
         if private {
             self.access(processor, address, width, kind);
         }
         private
+    }
+
+    /// [`Machine::access_private`] within one line of the first cache.
+    fn access_line_private(&mut self, processor: usize, address: u64, width: u64, kind: Kind) -> bool {
+        if self.finds_in_l1(processor, address, width, kind) {
+            return true;
+        }
+        let line = address >> self.line_shift;
+        let private = self.is_private(processor, line, kind);
+        if private {
+            self.access_missed(processor, address, width, kind);
+        } else if let Some(colour) = self.lines.prefetch(line)
+            && let Some(victim) = self.l2[processor].victim(line, colour)
+        {
+            // The processor probably waits for its turn now.
+            self.lines.prefetch(victim);
+        }
+        private
+    }
+
+    /// True if a processor's second cache has what an access to this line takes.
+    fn is_private(&self, processor: usize, line: u64, kind: Kind) -> bool {
+        let least = if kind == Kind::Write { State::Modified } else { State::Shared };
+        let colour = self.lines.colour_of(line);
+        colour.is_some_and(|colour| self.l2[processor].state(line, colour) >= least)
     }
 
     /// Counts an access to memory that the machine does not have. It takes the time of a hit.
@@ -53,12 +73,19 @@ impl Machine {
 
     /// An access within one line of the first cache.
     fn access_line(&mut self, processor: usize, address: u64, width: u64, kind: Kind) {
-        if self.hit_l1(processor, address, width, kind) {
-            return;
+        if !self.finds_in_l1(processor, address, width, kind) {
+            self.access_missed(processor, address, width, kind);
         }
-        if self.translate(processor, address) && self.hit_l1(processor, address, width, kind) {
-            return;
-        }
+    }
+
+    /// Makes an access within one line of the first cache if it hits there, perhaps after its page was looked up.
+    fn finds_in_l1(&mut self, processor: usize, address: u64, width: u64, kind: Kind) -> bool {
+        self.hit_l1(processor, address, width, kind)
+            || self.translate(processor, address) && self.hit_l1(processor, address, width, kind)
+    }
+
+    /// Makes an access within one line of the first cache that has missed there.
+    fn access_missed(&mut self, processor: usize, address: u64, width: u64, kind: Kind) {
         let write = kind == Kind::Write;
         let port = &mut self.ports[processor];
         port.step();
@@ -71,7 +98,7 @@ impl Machine {
     }
 
     /// Looks the page of an address up, which is in the translation buffer afterwards; lines of the first cache are awake
-    /// only if theirs is. True if that may have woken the address's line.
+    /// only if theirs is. True if that has woken the address's line.
     fn translate(&mut self, processor: usize, address: u64) -> bool {
         let Some(tlb) = self.tlbs.get_mut(processor) else { return false };
         let port = &mut self.ports[processor];
@@ -84,8 +111,7 @@ impl Machine {
             counters.tlb_stalled += miss.time;
             port.pass(miss.time);
         }
-        port.l1.wake(port.l1.line_of(address));
-        true
+        port.l1.wake(port.l1.line_of(address))
     }
 
     /// Makes an access within one line of the first cache if it hits there. False: nothing was done.

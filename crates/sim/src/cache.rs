@@ -86,6 +86,13 @@ impl Cache {
             .map_or(State::Invalid, |word| Held::unpack(*word).state)
     }
 
+    /// The line that has to go if another one of its set is added.
+    pub(crate) fn victim(&self, line: u64, colour: u64) -> Option<u64> {
+        let set = &self.sets[self.places(line, colour)];
+        let last = Held::unpack(set[set.len() - 1]);
+        (last.state != State::Invalid).then_some(last.line)
+    }
+
     /// Adds a line that is not there; returns the one that had to go.
     pub(crate) fn add(&mut self, line: u64, colour: u64, state: State) -> Option<Held> {
         let set = self.set(line, colour);

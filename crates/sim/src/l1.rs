@@ -114,14 +114,14 @@ impl L1 {
         found.is_some()
     }
 
-    /// The translation buffer has the page of a line: it is awake if it is there.
-    pub(crate) fn wake(&mut self, line: u64) {
-        if let Some(way) = self.set(line).iter_mut().find(|way| way.line == line | ASLEEP) {
-            way.line = line;
-            if way.writable != NONE {
-                way.writable = line;
-            }
+    /// The translation buffer has the page of a line: it is awake if it is there. True if it was there and asleep.
+    pub(crate) fn wake(&mut self, line: u64) -> bool {
+        let Some(way) = self.set(line).iter_mut().find(|way| way.line == line | ASLEEP) else { return false };
+        way.line = line;
+        if way.writable != NONE {
+            way.writable = line;
         }
+        true
     }
 
     /// True if the translation buffer has not lost the page of a line since it was used.
@@ -220,7 +220,8 @@ mod tests {
                 assert!(!l1.touch(line, false) && !l1.reads_most_recent(line * 32));
             }
             assert!(l1.touch(9, false), "another page");
-            asleep.into_iter().for_each(|line| l1.wake(line));
+            assert!(l1.wake(asleep[0]) && !l1.wake(asleep[0]) && !l1.wake(9));
+            l1.wake(asleep[1]);
             assert!(l1.touch(2, true) && l1.touch(3, false) && !l1.touch(3, true));
         }
         let mut l1 = L1::new(128, 32, 2, 64);
@@ -228,7 +229,7 @@ mod tests {
         l1.mark(2, 1);
         l1.sleep(1, 6);
         assert_eq!(l1.lose(2, true), 1, "one that sleeps can be lost");
-        l1.wake(2);
+        assert!(l1.wake(2));
         assert!(l1.touch(2, false) && !l1.touch(2, true));
     }
 

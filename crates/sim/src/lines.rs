@@ -138,6 +138,16 @@ impl Lines {
         Place { page, line: within }
     }
 
+    /// Has the host's caches fetch a line that is used soon, if its page was used lately; returns the page's colour then.
+    pub(crate) fn prefetch(&self, line: u64) -> Option<u64> {
+        let number = line >> self.shift;
+        let (recent, page) = self.recent[usize::try_from(number % RECENT as u64).expect("an index")];
+        let page = (recent == number).then(|| &self.pages[page as usize])?;
+        let within = usize::try_from(line & ((1 << self.shift) - 1)).expect("an index");
+        std::hint::black_box(page.lines[within].owner);
+        Some(page.colour)
+    }
+
     pub(crate) fn get(&mut self, place: Place) -> &mut Line {
         &mut self.pages[place.page as usize].lines[place.line as usize]
     }

@@ -5,6 +5,9 @@ use crate::Time;
 /// How many reserved intervals are kept; earlier ones than the oldest kept count as passed.
 const KEPT: usize = 64;
 
+/// In steps of so many intervals the place of a request is searched for.
+const STEP: usize = 4;
+
 /// The intervals of time for which a resource is reserved. Requests come nearly, not exactly, in the order of time: one
 /// gets the first gap that is long enough.
 #[derive(Clone, Debug, Default)]
@@ -27,11 +30,7 @@ impl Resource {
             return at;
         }
         let mut start = at.max(self.floor);
-        // Most requests are later than everything that is reserved.
-        let mut index = self.intervals.len();
-        while index > self.first && self.intervals[index - 1].1 > start {
-            index -= 1;
-        }
+        let mut index = self.first_after(start);
         while let Some(&(from, to)) = self.intervals.get(index) {
             if start + length <= from {
                 break;
@@ -41,6 +40,25 @@ impl Resource {
         }
         self.insert(index, start, start + length);
         start
+    }
+
+    /// The first interval that ends after a time, which is not before the floor.
+    ///
+    /// Requests come late by some intervals, few of them by many. How many cannot be predicted, so the host's processor counts
+    /// the last steps without a branch.
+    fn first_after(&self, time: Time) -> usize {
+        let before = |index| self.intervals[..index].last_chunk::<STEP>();
+        let later = |intervals: &[(Time, Time)]| {
+            intervals.iter().map(|&(_, to)| usize::from(to > time)).sum::<usize>()
+        };
+        let mut index = self.intervals.len();
+        while let Some(block) = before(index)
+            && block[0].1 > time
+        {
+            index -= STEP;
+        }
+        // What is forgotten ends before the floor.
+        index - before(index).map_or_else(|| later(&self.intervals[..index]), |block| later(block))
     }
 
     fn insert(&mut self, index: usize, start: Time, end: Time) {

@@ -3,7 +3,7 @@
 use crate::dispatch::{Allowed, Dispatch, Target, Waiting};
 use crate::idle::{Idle, IdleTimes};
 use crate::system_parts::SchedulerPart;
-use crate::{NANOSECOND, Time};
+use crate::{MAX_PROCESSORS, NANOSECOND, Time};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -25,19 +25,24 @@ struct Processor {
 
 /// When a processor goes on, before its number: as one number, which the host compares without a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn(u128);
+struct Turn(u64);
 
 impl Turn {
+    /// Bits for the number of a processor.
+    const BITS: u32 = MAX_PROCESSORS.trailing_zeros();
+    /// The last time that has room, which stands for all later ones.
+    const LAST: Time = Time::MAX >> Self::BITS;
+
     fn new(time: Time, processor: usize) -> Self {
-        Self(u128::from(time) << 64 | processor as u128)
+        Self(time.min(Self::LAST) << Self::BITS | processor as u64)
     }
 
     fn time(self) -> Time {
-        (self.0 >> 64) as Time
+        self.0 >> Self::BITS
     }
 
     fn processor(self) -> usize {
-        self.0 as usize
+        (self.0 & ((1 << Self::BITS) - 1)) as usize
     }
 }
 
@@ -89,6 +94,8 @@ pub enum Next {
     TimedOut(ThreadId, Time),
     /// All threads wait for each other.
     Nobody,
+    /// No thread runs before the time is over: 40 hours.
+    Over,
 }
 
 impl Schedule {
@@ -396,6 +403,9 @@ impl Schedule {
         };
         let Some(Reverse(turn)) = first else { return Next::Nobody };
         let (time, number) = (turn.time(), turn.processor());
+        if time == Turn::LAST {
+            return Next::Over;
+        }
         self.current = number;
         let thread = self.processors[number].running.expect("a ready processor has a thread");
         Next::Run(thread, number, time)

@@ -33,6 +33,16 @@ fn the_processor_with_the_least_time_runs() {
 }
 
 #[test]
+fn time_is_over_when_no_thread_is_before_its_end() {
+    let mut schedule = schedule(2);
+    schedule.wake(1, 1, Turn::LAST + 1, None);
+    schedule.leave(Turn::LAST - 1, false);
+    assert_eq!(schedule.choose(), Next::Run(0, 0, Turn::LAST - 1));
+    schedule.stop(Turn::LAST, None);
+    assert_eq!(schedule.choose(), Next::Over);
+}
+
+#[test]
 fn threads_take_turns_on_a_processor() {
     let mut schedule = schedule(1);
     schedule.wake(1, 0, 5, None);
