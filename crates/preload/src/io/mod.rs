@@ -8,6 +8,7 @@ mod allocating;
 mod asynchronous;
 pub(crate) mod buffered;
 mod buffers;
+mod by_number;
 mod calls;
 pub(crate) mod channels;
 mod children;

@@ -1,9 +1,8 @@
 //! Calls whose argument types depend on the operation.
 
-use super::Buffer;
 use super::formatted::formatted;
+use super::{Buffer, by_number};
 use crate::numbers::int;
-use crate::process::{identity, kill};
 use gondwana_node::Node;
 use gondwana_page::to_usize;
 use libc::{c_char, c_int, c_long, c_ulong, c_void, ssize_t, timespec};
@@ -99,13 +98,14 @@ fn lock_of(command: c_int, argument: c_ulong) -> Buffer {
     Buffer::result(if locking { argument as *mut libc::flock } else { std::ptr::null_mut() })
 }
 
-/// `syscall`: futexes on shared memory become cluster-wide futexes; all other calls go to the kernel.
-///
 /// What the kernel takes of an argument of 32 bits.
 fn low_half(word: usize) -> u32 {
     (word as u64 & 0xffff_ffff) as u32
 }
 
+/// `syscall`: futexes on shared memory become cluster-wide futexes, and what this library does under a name it does by number, too; other
+/// calls go to the kernel.
+///
 /// # Safety
 /// As the C library's `syscall`. Arguments that the caller did not pass have arbitrary values, which the kernel
 /// ignores.
@@ -141,10 +141,12 @@ pub(super) unsafe extern "C" fn syscall(
             }
         };
     }
-    if Node::current().is_some()
-        && let Some(result) = known(number, [a, b, c].map(|word| low_half(word).cast_signed()))
-    {
-        return result;
+    if Node::current().is_some() {
+        // SAFETY: forwards the caller's arguments.
+        let result = unsafe { by_number::call(number, [a, b, c, d, e, f]) };
+        if let Some(result) = result {
+            return result;
+        }
     }
     // SAFETY: forwards the caller's arguments.
     unsafe {
@@ -152,20 +154,4 @@ pub(super) unsafe extern "C" fn syscall(
             number, a, b, c, d, e, f,
         )
     }
-}
-
-/// Calls by their numbers that are about the program's process, by the functions that do the same.
-fn known(number: c_long, [a, b, c]: [c_int; 3]) -> Option<c_long> {
-    // SAFETY: none touches memory.
-    let result = unsafe {
-        match number {
-            libc::SYS_getpid => identity::getpid(),
-            libc::SYS_getppid => identity::getppid(),
-            libc::SYS_gettid => identity::gettid(),
-            libc::SYS_kill => kill::kill(a, b),
-            libc::SYS_tgkill => kill::tgkill(a, b, c),
-            _ => return None,
-        }
-    };
-    Some(result.into())
 }
