@@ -15,6 +15,9 @@ pub const SPAN_BASE: usize = 0x1000_0000_0000;
 /// Where the runtime's own view begins: page `p` is at `RUNTIME_BASE + p * PAGE_SIZE`.
 pub const RUNTIME_BASE: usize = 0x3000_0000_0000;
 
+/// The addresses that `MAP_32BIT` asks for, as far as the program does not lie there.
+pub const LOW: Range<usize> = 0x4000_0000..0x8000_0000;
+
 /// A run of shared addresses whose pages are numbered in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
@@ -43,11 +46,12 @@ impl Segment {
     }
 }
 
-/// The shared address space: the span first, then the overlaid data of the executable and its libraries.
+/// The shared address space: the span first, then the overlaid data of the executable and its libraries, then low addresses.
 #[derive(Clone, Debug)]
 pub struct Geometry {
     span: Segment,
     overlays: Vec<Segment>,
+    low: Option<Segment>,
 }
 
 impl Geometry {
@@ -64,7 +68,14 @@ impl Geometry {
                 segment
             })
             .collect();
-        Self { span, overlays }
+        Self { span, overlays, low: None }
+    }
+
+    /// The same with the addresses of [`LOW`].
+    #[must_use]
+    pub fn with_low(self) -> Self {
+        let low = Segment { base: LOW.start, pages: whole_pages(LOW.len()), first: self.pages() };
+        Self { low: Some(low), ..self }
     }
 
     /// The span: heap, stacks and anonymous mappings.
@@ -79,15 +90,22 @@ impl Geometry {
         &self.overlays
     }
 
-    /// The span and the data segments.
+    /// The low addresses, if they are shared.
+    #[must_use]
+    pub fn low(&self) -> Option<Segment> {
+        self.low
+    }
+
+    /// All of them, in the order of their pages.
     pub fn segments(&self) -> impl Iterator<Item = Segment> {
-        std::iter::once(self.span).chain(self.overlays.iter().copied())
+        std::iter::once(self.span).chain(self.overlays.iter().copied()).chain(self.low)
     }
 
     /// The number of all pages.
     #[must_use]
     pub fn pages(&self) -> u32 {
-        self.overlays.last().map_or(self.span.pages, |last| last.first + last.pages)
+        let last = self.low.or(self.overlays.last().copied()).unwrap_or(self.span);
+        last.first + last.pages
     }
 
     /// The page that holds `address`, if the address is shared.
@@ -96,7 +114,7 @@ impl Geometry {
     pub fn page_of(&self, address: usize) -> Option<u32> {
         self.span
             .page_of(address)
-            .or_else(|| self.overlays.iter().find_map(|segment| segment.page_of(address)))
+            .or_else(|| self.overlays.iter().chain(&self.low).find_map(|segment| segment.page_of(address)))
     }
 
     /// The program's address of a page.
@@ -118,7 +136,7 @@ impl Geometry {
 
     /// The pages that have a byte between two addresses, segment by segment.
     pub fn pages_between(&self, start: usize, end: usize) -> impl Iterator<Item = Range<u32>> {
-        std::iter::once(&self.span).chain(&self.overlays).filter_map(move |segment| {
+        self.segments().filter_map(move |segment| {
             let number = |bytes| segment.first + whole_pages(bytes).min(segment.pages);
             let from = number(start.saturating_sub(segment.base));
             let to = number(end.saturating_sub(segment.base).saturating_add(PAGE_SIZE - 1));
@@ -132,10 +150,8 @@ impl Geometry {
     /// If there is no such page.
     #[must_use]
     pub fn segment_of(&self, page: u32) -> Segment {
-        std::iter::once(&self.span)
-            .chain(&self.overlays)
+        self.segments()
             .find(|segment| segment.address_of(page).is_some())
-            .copied()
             .unwrap_or_else(|| panic!("page {page} is not in the shared address space"))
     }
 }
@@ -167,10 +183,15 @@ mod tests {
     #[test]
     fn pages_and_addresses_are_inverse() {
         let geometry = Geometry::new(10, &[(0x40_0000, 3), (0x50_0000, 1)]);
-        assert_eq!(geometry.pages(), 14);
-        for page in 0..geometry.pages() {
-            assert_eq!(geometry.page_of(geometry.address_of(page) + 4095), Some(page));
+        let with_low = geometry.clone().with_low();
+        assert_eq!((geometry.pages(), with_low.pages()), (14, 14 + (1 << 18)));
+        for geometry in [&geometry, &with_low] {
+            for page in 0..geometry.pages() {
+                assert_eq!(geometry.page_of(geometry.address_of(page) + 4095), Some(page));
+            }
         }
+        assert_eq!((geometry.page_of(LOW.start), with_low.page_of(LOW.start)), (None, Some(14)));
+        assert_eq!(with_low.page_of(LOW.end), None);
         assert_eq!(geometry.page_of(SPAN_BASE + 10 * PAGE_SIZE), None);
         assert_eq!(geometry.page_of(0x40_0000 + 3 * PAGE_SIZE), None);
         assert_eq!(geometry.page_of(0), None);

@@ -24,7 +24,7 @@ pub use access::{Mechanism, Missing, probe_userfaultfd};
 pub use common_frames::CommonWords;
 pub use error::MemoryError;
 pub use files::out_of_the_way;
-pub use geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, SPAN_BASE, Segment};
+pub use geometry::{Geometry, LOW, PAGE_SIZE, PageBytes, RUNTIME_BASE, SPAN_BASE, Segment};
 pub use gondwana_page::{Access, RemoteAccess, Writers};
 pub use pages::{Pages, empty_frames};
 pub use peer::Peer;

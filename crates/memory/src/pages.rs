@@ -6,7 +6,7 @@ use crate::MemoryError;
 use crate::access::{Mechanism, Protection};
 use crate::common_frames::CommonFrames;
 use crate::diff;
-use crate::geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, Segment};
+use crate::geometry::{Geometry, LOW, PAGE_SIZE, PageBytes, RUNTIME_BASE, Segment};
 use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
 use crate::memfd::{data_in, memfd, next_data, set_length};
 use crate::peer::Peer;
@@ -39,7 +39,8 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Reserves the span and lays shared memory over the program's data segments. Their contents stay if
+    /// Reserves the span, and [`LOW`](crate::LOW) if the program does not lie there, and lays shared memory over the program's data
+    /// segments. Their contents stay if
     /// `keeps_data`, which one node of a run does; pages without frames (not in [`Pages::next_used`]) stay without.
     /// The program can access no shared page until [`Pages::protect`] allows it. `file` comes from [`empty_frames`].
     ///
@@ -56,12 +57,18 @@ impl Pages {
         file: OwnedFd,
     ) -> Result<Self, MemoryError> {
         let ranges: Vec<_> = data.iter().map(|segment| (segment.base, segment.pages)).collect();
-        let geometry = Geometry::new(span_pages, &ranges);
+        let mut geometry = Geometry::new(span_pages, &ranges);
+        if low_is_free(data) {
+            geometry = geometry.with_low();
+        }
         let bytes = geometry.pages() as usize * PAGE_SIZE;
         set_length(&file, bytes)?;
         map_at(RUNTIME_BASE, bytes, file.as_fd(), 0)?;
         let span = geometry.span();
         map_at(span.base, span.pages as usize * PAGE_SIZE, file.as_fd(), 0)?;
+        if let Some(low) = geometry.low() {
+            map_at(low.base, low.pages as usize * PAGE_SIZE, file.as_fd(), low.first as usize * PAGE_SIZE)?;
+        }
         let contents = if keeps_data { contents_of(data, geometry.overlays())? } else { vec![] };
         for pages in &contents {
             let source = geometry.address_of(pages.start) as *const u8;
@@ -482,6 +489,14 @@ unsafe fn copy_private(base: usize, length: usize) {
         // SAFETY: the caller's promise.
         unsafe { byte.write_volatile(byte.read_volatile()) };
     }
+}
+
+/// True if nothing of the program lies at low addresses, or so far below that its heap could reach them at once: the same on all nodes.
+fn low_is_free(data: &[DataSegment]) -> bool {
+    const HEAP: usize = 64 << 20;
+    let ends_before =
+        |segment: &DataSegment| segment.base + segment.pages as usize * PAGE_SIZE + HEAP <= LOW.start;
+    data.iter().all(|segment| segment.base >= LOW.end || ends_before(segment))
 }
 
 /// Where the runtime sees a page.

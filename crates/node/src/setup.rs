@@ -76,6 +76,12 @@ impl Setup {
         self.geometry.page_of(address).is_some()
     }
 
+    /// True if the address is a shared one of [`LOW`](gondwana_memory::LOW).
+    #[must_use]
+    pub fn is_low(&self, address: usize) -> bool {
+        self.geometry.low().is_some_and(|low| low.page_of(address).is_some())
+    }
+
     /// True if the address means the same on all nodes: it is shared, or in the memory of a thread or a mapped file.
     #[inline]
     #[must_use]

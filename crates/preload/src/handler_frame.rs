@@ -5,6 +5,8 @@
 //! the program's handler. When that returns, the copy goes back to the private stack, from where the kernel can read it,
 //! and the thread goes on where it was interrupted, with what the handler has changed.
 //!
+//! A handler that interrupts the runtime on the private stack is told that the thread is where it left the program's stack.
+//!
 //! So a collector of garbage that stops threads by signals (Boehm's) finds their registers and the ends of their stacks, a
 //! handler can walk the stack through its own frame, and contexts can be read by threads of other nodes.
 
@@ -105,6 +107,40 @@ struct Frame {
     info: siginfo_t,
     after: InUse,
     interrupted: Option<Interrupted>,
+    hidden: Option<Hidden>,
+}
+
+/// Where a handler has interrupted the runtime. It is told of another place: a collector of garbage looks for references from the stack
+/// pointer on, in the thread's stack.
+#[derive(Clone, Copy)]
+struct Hidden {
+    /// What the handler is told.
+    told: [i64; 2],
+    /// What is true.
+    real: [i64; 2],
+}
+
+impl Hidden {
+    const REGISTERS: [c_int; 2] = [libc::REG_RSP, libc::REG_RIP];
+
+    /// Has a context tell that the thread is at the switch of stacks, where the unwinder stops.
+    fn hide(context: &mut Context, left: usize) -> Self {
+        let told = [left, on_stack as *const () as usize + 1].map(|word| (word as u64).cast_signed());
+        let mut real = [0; 2];
+        for ((register, real), told) in Self::REGISTERS.into_iter().zip(&mut real).zip(told) {
+            *real = std::mem::replace(context.register(register), told);
+        }
+        Self { told, real }
+    }
+
+    /// The thread goes on where it was, unless the handler has set another place.
+    fn reveal(self, context: &mut Context) {
+        if Self::REGISTERS.map(|register| *context.register(register)) == self.told {
+            for (register, real) in Self::REGISTERS.into_iter().zip(self.real) {
+                *context.register(register) = real;
+            }
+        }
+    }
 }
 
 /// A handler of the program that is to start.
@@ -142,7 +178,8 @@ impl Handler {
         unsafe {
             copy_nonoverlapping(state, copied as *mut u8, bytes);
             let (after, interrupted) = (place.after, self.interrupted);
-            frame.write(Frame { context: *context, info, after, interrupted });
+            frame.write(Frame { context: *context, info, after, interrupted, hidden: None });
+            (*frame).hidden = place.left().map(|left| Hidden::hide(&mut (*frame).context, left));
             (*frame).context.machine.fpregs = copied as *mut _;
             (*frame).context.stack = handler_stack::described(&own, own.contains(&place.top));
             // The unwinder looks for the function of what is before an address that calls return to.
@@ -247,6 +284,9 @@ unsafe extern "C" fn go_on(way: *mut c_void) -> *mut c_void {
     unsafe {
         let (frame, resumed) = *way.cast::<(*const Frame, *mut Resumed)>();
         let (mut context, after) = ((*frame).context, (*frame).after);
+        if let Some(hidden) = (*frame).hidden {
+            hidden.reveal(&mut context);
+        }
         let state = context.machine.fpregs.cast::<MaybeUninit<u8>>();
         let bytes = bytes_of_state(state.cast()).min(MOST_STATE);
         copy_nonoverlapping(state, (&raw mut (*resumed).state).cast(), bytes);

@@ -138,6 +138,11 @@ impl Place {
         Some(Self { top, after, part, interrupts_runtime })
     }
 
+    /// Where the thread has left the program's stack, if the handler interrupts the runtime.
+    pub(crate) fn left(&self) -> Option<usize> {
+        self.interrupts_runtime.then_some(self.after.left)
+    }
+
     /// What is in use while the handler runs, whose frame is at this address.
     pub(crate) fn meanwhile(&self, frame: usize) -> InUse {
         let above_runtime = if self.interrupts_runtime { frame } else { self.after.above_runtime };

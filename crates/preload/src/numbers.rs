@@ -16,3 +16,8 @@ pub(crate) fn int(result: impl TryInto<c_int>) -> c_int {
 pub(crate) fn byte(number: c_int) -> u8 {
     number.to_le_bytes()[0]
 }
+
+/// What the kernel takes of an argument of 32 bits.
+pub(crate) fn low_half(word: usize) -> u32 {
+    (word as u64 & 0xffff_ffff) as u32
+}

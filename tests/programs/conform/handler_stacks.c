@@ -25,10 +25,11 @@ static bool is_in(uintptr_t from, uintptr_t number)
     return false;
 }
 
-static void look(void)
+/* The handler, and what it is told of where the thread was, are below the function, in this order. */
+static void look(const ucontext_t *context)
 {
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    near += here < interrupted && interrupted - here < NEAR;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0), told = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+    near += here < told && told < interrupted && interrupted - here < NEAR;
     found += is_in(here, sought) && !is_in(here, sought + 1);
 }
 
@@ -37,7 +38,7 @@ static void on_usr1(int number, siginfo_t *info, void *context)
     REQUIRE(number == SIGUSR1 && info->si_signo == SIGUSR1 && context);
     /* The thread may not have begun to wait. */
     if (interrupted) {
-        look();
+        look(context);
         EXPECT(0, sem_post(&looked));
     }
 }

@@ -8,6 +8,7 @@
 //! its relatives for one thread, timers and handlers of signals in the kernel's own form.
 
 use super::{Buffer, with_buffers};
+use crate::numbers::low_half;
 use crate::process::identity::kernel_number;
 use gondwana_sys::Argument;
 use libc::{c_int, c_long, c_uint};
@@ -18,16 +19,23 @@ trait Taken {
 }
 
 macro_rules! numbers {
-    ($($number:ty)*) => {$(
+    ($($number:ty: $taken:expr;)*) => {$(
         impl Taken for $number {
             fn of(word: usize) -> Self {
-                word as $number
+                $taken(word)
             }
         }
     )*};
 }
 
-numbers! { c_int c_uint c_long u64 usize isize }
+numbers! {
+    c_int: |word| low_half(word).cast_signed();
+    c_uint: low_half;
+    c_long: |word: usize| word.cast_signed() as c_long;
+    u64: |word| word as u64;
+    usize: |word| word;
+    isize: usize::cast_signed;
+}
 
 impl<T> Taken for *const T {
     fn of(word: usize) -> Self {

@@ -2,7 +2,7 @@
 
 use super::formatted::formatted;
 use super::{Buffer, by_number};
-use crate::numbers::int;
+use crate::numbers::{int, low_half};
 use gondwana_node::Node;
 use gondwana_page::to_usize;
 use libc::{c_char, c_int, c_long, c_ulong, c_void, ssize_t, timespec};
@@ -96,11 +96,6 @@ fn named_by(operation: c_int, argument: c_ulong) -> Buffer {
 fn lock_of(command: c_int, argument: c_ulong) -> Buffer {
     let locking = matches!(command, libc::F_GETLK | libc::F_SETLK | libc::F_SETLKW);
     Buffer::result(if locking { argument as *mut libc::flock } else { std::ptr::null_mut() })
-}
-
-/// What the kernel takes of an argument of 32 bits.
-fn low_half(word: usize) -> u32 {
-    (word as u64 & 0xffff_ffff) as u32
 }
 
 /// `syscall`: futexes on shared memory become cluster-wide futexes, and what this library does under a name it does by number, too; other

@@ -1,9 +1,9 @@
 //! Changes mappings: discards their contents, replaces and moves them.
 
-use super::failed;
 use super::forbidden::Forbidden;
 use super::pages::{read_file, share};
 use super::protection::{allow_again, protect, restrict, restricted, result};
+use super::{failed, release};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
 use libc::{c_int, c_void, off_t, size_t};
@@ -122,9 +122,7 @@ fn resize(
     let length = new_length.checked_next_multiple_of(PAGE_SIZE).filter(|&new| new > 0).ok_or(libc::EINVAL)?;
     if length <= pages.len() {
         if length < pages.len() {
-            let rest = pages.start + length..pages.end;
-            allow_again(node, &rest);
-            node.unmap_pages(rest.start, rest.len());
+            release(node, pages.start + length..pages.end);
         }
         return Ok(old as *mut c_void);
     }
@@ -139,7 +137,7 @@ fn resize(
     allow_again(node, &pages);
     // SAFETY: both are mappings of the program, so long at least, and the new one is nobody else's yet.
     unsafe { node.copy_to_zeros(pages.clone(), new as usize) };
-    node.unmap_pages(pages.start, pages.len());
+    release(node, pages);
     for part in parts {
         let moved = |address: usize| address - old + new as usize;
         protect(node, Forbidden { start: moved(part.start), end: moved(part.end), ..part });

@@ -2,18 +2,20 @@
 
 use crate::io::descriptors::{Place, place};
 use forbidden::Forbidden;
-use gondwana_memory::PAGE_SIZE;
+use gondwana_memory::{LOW, PAGE_SIZE};
 use gondwana_node::{Caller, Node};
 use gondwana_sys::Argument;
 use libc::{c_int, c_void, off_t, size_t};
 use pages::{read_file, share};
 use protection::{protect, real_protect, restrict, result};
 use std::arch::naked_asm;
+use std::ops::Range;
 
 mod change;
 mod files;
 mod forbidden;
 pub(crate) mod kernel;
+pub(crate) mod low;
 mod pages;
 mod protection;
 mod segments;
@@ -90,6 +92,19 @@ unsafe extern "C" fn map(
         && (anonymous || protection & libc::PROT_EXEC == 0 || is_fixed && is_shared(node))
     {
         if !is_fixed {
+            if (anonymous || copied) && (flags & libc::MAP_32BIT != 0 || node.is_low(address as usize)) {
+                let file = (!anonymous).then_some((fd, offset));
+                match low::take(node, address as usize, length) {
+                    Some(place) => return change::replace(node, place, length, protection, file),
+                    None if flags & libc::MAP_32BIT == 0 => {}
+                    None => {
+                        if !node.is_low(LOW.start) {
+                            node.refuse("mmap() of addresses of 32 bits: the program lies there, so that nodes do not share them");
+                        }
+                        return failed(libc::ENOMEM);
+                    }
+                }
+            }
             if anonymous {
                 return share_restricted(node, length, protection, caller);
             }
@@ -97,7 +112,9 @@ unsafe extern "C" fn map(
                 return copy_file(node, length, fd, offset, caller);
             }
         } else if is_shared(node) && (anonymous || copied) {
-            if flags & libc::MAP_FIXED_NOREPLACE != 0 {
+            let is_new = flags & libc::MAP_FIXED_NOREPLACE != 0;
+            let bytes = address as usize..(address as usize).saturating_add(length);
+            if !low::take_at(node, &bytes, is_new) && is_new {
                 return failed(libc::EEXIST);
             }
             return change::replace(
@@ -159,6 +176,18 @@ fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t, call
     }
 }
 
+/// The program gives whole pages of shared memory up.
+fn release(node: &'static Node, pages: Range<usize>) {
+    allow_again(node, &pages);
+    if node.is_low(pages.start) {
+        // SAFETY: the program gives them up.
+        unsafe { node.discard(pages.clone()) };
+        low::give_back(node, &pages);
+    } else {
+        node.unmap_pages(pages.start, pages.len());
+    }
+}
+
 macro_rules! mapping {
     ($($name:ident)*) => {$(
         /// # Safety
@@ -195,9 +224,7 @@ pub(crate) unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> 
             crate::errno::set(libc::EINVAL);
             return -1;
         }
-        let end = address as usize + length.next_multiple_of(PAGE_SIZE);
-        allow_again(node, &(address as usize..end));
-        node.unmap_pages(address as usize, length);
+        release(node, address as usize..address as usize + length.next_multiple_of(PAGE_SIZE));
         return 0;
     }
     if let Some(node) = Node::current()

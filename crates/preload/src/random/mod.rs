@@ -26,7 +26,6 @@ mod congruential;
 
 pub(crate) use congruential::set_parameters_here;
 
-use crate::process;
 use additive::Additive;
 use congruential::Congruential;
 use gondwana_node::{MutexKind, Node};
@@ -46,7 +45,7 @@ static STATE: AtomicPtr<State> = AtomicPtr::new(null_mut());
 
 /// From now on this process uses the state that all nodes share.
 pub(crate) fn begin(node: &Node) {
-    const { assert!(size_of::<State>() + process::MUTEX_BYTES <= gondwana_page::PAGE_SIZE) };
+    const { assert!(size_of::<State>() <= crate::map::low::START) };
     STATE.store(node.library_page() as *mut State, Ordering::Relaxed);
 }
 
