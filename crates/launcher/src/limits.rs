@@ -3,7 +3,7 @@
 use crate::probes::number_in;
 use gondwana_console::failure::Failure;
 use gondwana_console::rlimit::limit;
-use gondwana_memory::ThreadMemory;
+use gondwana_memory::{LOW, ThreadMemory};
 
 /// The least stack that a node needs before it has stacks of its own, in bytes.
 pub const LEAST_STACK: u64 = 256 << 10;
@@ -96,11 +96,12 @@ fn threads_of(status: &str, user: u32) -> Option<u64> {
 }
 
 /// Bytes of addresses that each node needs besides the span: for messages, for the streams and the threads of each
-/// node, and for the rest.
+/// node, for two views of low addresses, and for the rest.
 pub fn beside_span(nodes: usize, messages: usize) -> u64 {
     const STREAMS: u64 = 64 << 20;
     const REST: u64 = 512 << 20;
-    nodes as u64 * (STREAMS + 2 * ThreadMemory::LEAST_PART) + messages as u64 + REST
+    let low = 2 * LOW.len() as u64;
+    nodes as u64 * (STREAMS + 2 * ThreadMemory::LEAST_PART) + messages as u64 + low + REST
 }
 
 /// True if nodes may use as many addresses as they like. Common pages need as many again as the span.

@@ -1,7 +1,7 @@
 //! Probes of the kernel's capabilities. A run makes the same probes before it starts.
 
 use gondwana_console::rlimit::limit;
-use gondwana_memory::{Missing, PAGE_SIZE, RUNTIME_BASE, SPAN_BASE, probe_userfaultfd};
+use gondwana_memory::{LOW, Missing, PAGE_SIZE, RUNTIME_BASE, SPAN_BASE, probe_userfaultfd};
 use gondwana_topology::MAX_PROCESSORS;
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ pub fn span(bytes: u64) -> Result<(), String> {
     let explain = |what: &str, error: io::Error| format!("{what} of {} GiB fails: {error}", bytes >> 30);
     // A file beyond its size limit raises a signal instead of an error.
     let limit = limit(libc::RLIMIT_FSIZE);
-    if limit < bytes {
+    if limit < bytes + LOW.len() as u64 {
         return Err(format!("the file size limit (ulimit -f) is {} MiB", limit >> 20));
     }
     let file = memfd(bytes).map_err(|error| explain("a memory file", error))?;
