@@ -1,6 +1,7 @@
 /* Mappings at addresses of 32 bits, and at addresses that the program wants, are everyone's. */
 #include "../harness.h"
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { PAGES = 300, COMMON = MAP_PRIVATE | MAP_ANONYMOUS };
@@ -63,6 +64,23 @@ static long run_code(void)
     return ((int (*)(void))code)();
 }
 
+/* A child has its own copy, and the addresses that are free. */
+static long fork_child(void)
+{
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        char *own = map_low(NULL, PAGE, MAP_32BIT);
+        bool right = own != MAP_FAILED && *own == 0 && wanted[17] == 5;
+        wanted[17] = 6;
+        _exit(right && munmap(wanted, 4 * PAGE) == 0 ? 3 : 4);
+    }
+    int status = 0;
+    EXPECT(child, waitpid(child, &status, 0));
+    REQUIRE(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
 int main(int argc, char **argv)
 {
     parse(argc, argv, 4, 1);
@@ -73,6 +91,8 @@ int main(int argc, char **argv)
     EXPECT(0, in_new_thread(map_where_wanted));
     for (int page = 0; page < 4; page++)
         EXPECT(page == 1 ? 0 : 5, wanted[page * PAGE + 17]);
+    EXPECT(3, fork_child());
+    EXPECT(5, wanted[17]);
     EXPECT(0, munmap(wanted + PAGE, PAGE));
     REQUIRE(map_low(wanted + PAGE, PAGE, MAP_FIXED_NOREPLACE) == wanted + PAGE);
     EXPECT(0, wanted[PAGE]);

@@ -31,6 +31,7 @@ pub(super) unsafe extern "C" fn fork() -> pid_t {
             reopened.keep();
             descriptors::restore();
             crate::random::restore();
+            crate::map::low::leave_rest(node);
             semaphore::inherit(&semaphores);
             identity::become_child(parent);
         }

@@ -3,10 +3,12 @@
 //!
 //! Which addresses are in use is in the library's page, under a mutex, as any node may map there.
 
+use super::kernel;
 use crate::process::{MUTEX_BYTES, must};
 use gondwana_memory::{LOW, PAGE_SIZE};
 use gondwana_node::{MutexKind, Node};
 use gondwana_page::whole_pages;
+use libc::c_void;
 use std::ops::Range;
 
 /// Where in the library's page the table is, up to the mutexes.
@@ -22,9 +24,15 @@ struct Table {
     ranges: [[u32; 2]; MOST],
 }
 
+impl Table {
+    fn taken(&self) -> Vec<Range<u32>> {
+        self.ranges[..self.count].iter().map(|[start, end]| *start..*end).collect()
+    }
+}
+
 /// Takes addresses for a mapping: those from `wanted` on if they are free, otherwise others; `None` if there are none.
 pub(super) fn take(node: &'static Node, wanted: usize, length: usize) -> Option<usize> {
-    let length = pages_of(length)?;
+    let length = pages_of(length).filter(|_| node.is_low(LOW.start))?;
     change(node, |taken| {
         let first = free(taken, wanted.checked_sub(LOW.start).map(whole_pages), length)?;
         Some((with(taken, first..first + length), LOW.start + first as usize * PAGE_SIZE))
@@ -45,6 +53,20 @@ pub(super) fn take_at(node: &'static Node, bytes: &Range<usize>, new: bool) -> b
 pub(super) fn give_back(node: &'static Node, bytes: &Range<usize>) {
     let Some(pages) = numbers(bytes) else { return };
     change(node, |taken| Some((without(taken, &pages), ())));
+}
+
+/// In the child of a `fork`, which is no node: the kernel has the addresses that are not in use.
+pub(crate) fn leave_rest(node: &Node) {
+    if !node.is_low(LOW.start) {
+        return;
+    }
+    // SAFETY: the child has its own copy of what was shared, and one thread.
+    let taken = unsafe { &*((node.library_page() + START) as *const Table) }.taken();
+    for (start, end) in gaps(&taken) {
+        let address = LOW.start + start as usize * PAGE_SIZE;
+        // SAFETY: nothing of the program is there.
+        unsafe { kernel::munmap(address as *mut c_void, (end - start) as usize * PAGE_SIZE) };
+    }
 }
 
 /// Whole pages; `None` if there are more than low addresses.
@@ -69,8 +91,7 @@ fn change<R>(
     must(node.mutex_lock(address, || MutexKind::Normal, None));
     // SAFETY: the page is shared memory of the library, whose zeros are a table without ranges, and the mutex is held.
     let table = unsafe { &mut *(address as *mut Table) };
-    let taken: Vec<_> = table.ranges[..table.count].iter().map(|[start, end]| *start..*end).collect();
-    let result = new(&taken).filter(|(ranges, _)| ranges.len() <= MOST).map(|(ranges, result)| {
+    let result = new(&table.taken()).filter(|(ranges, _)| ranges.len() <= MOST).map(|(ranges, result)| {
         for (place, range) in table.ranges.iter_mut().zip(&ranges) {
             *place = [range.start, range.end];
         }
@@ -81,14 +102,17 @@ fn change<R>(
     result
 }
 
+/// What is free between the ranges: where each part starts and ends.
+fn gaps(taken: &[Range<u32>]) -> impl Iterator<Item = (u32, u32)> + Clone {
+    let starts = std::iter::once(0).chain(taken.iter().map(|range| range.end));
+    let ends = taken.iter().map(|range| range.start).chain(std::iter::once(whole_pages(LOW.len())));
+    starts.zip(ends).filter(|(start, end)| start < end)
+}
+
 /// Where so many pages are free: at `wanted`, or else the first place.
 fn free(taken: &[Range<u32>], wanted: Option<u32>, pages: u32) -> Option<u32> {
-    let all = whole_pages(LOW.len());
-    let starts = std::iter::once(0).chain(taken.iter().map(|range| range.end));
-    let ends = taken.iter().map(|range| range.start).chain(std::iter::once(all));
-    let mut gaps = starts.zip(ends).filter(|(start, end)| end - start >= pages);
-    let fits = |&(start, end): &(u32, u32), at: u32| start <= at && at <= end - pages;
-    let at_wanted = wanted.filter(|at| gaps.clone().any(|gap| fits(&gap, *at)));
+    let mut gaps = gaps(taken).filter(|(start, end)| end - start >= pages);
+    let at_wanted = wanted.filter(|&at| gaps.clone().any(|(start, end)| start <= at && at <= end - pages));
     at_wanted.or_else(|| gaps.next().map(|(start, _)| start))
 }
 
