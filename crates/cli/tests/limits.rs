@@ -90,8 +90,8 @@ fn a_limit_on_stacks_is_named() {
 fn a_limit_on_addresses_is_kept_or_named() {
     let folder = program("assembles");
     let words = |nodes| ["-n", nodes, "--", "./assembles", "4"];
-    // 16 nodes have 1 GiB for messages, as much for streams, and 1.5 GiB for what threads have of their own.
-    let ran = run(limited(&mut whole().run(&folder, &words("16")), libc::RLIMIT_AS, 5500 * MIB), LIMIT);
+    // 16 nodes have 1 GiB for messages, as much for streams, 1.5 GiB for what threads have of their own, and 2 GiB for low addresses.
+    let ran = run(limited(&mut whole().run(&folder, &words("16")), libc::RLIMIT_AS, 7550 * MIB), LIMIT);
     assert_eq!((&*ran.output, &*ran.errors), ("10\n", ""));
     let ran = run(limited(&mut whole().run(&folder, &words("16")), libc::RLIMIT_AS, 4000 * MIB), LIMIT);
     is_refused(&ran, &["4000 MiB", "ulimit -v"]);
