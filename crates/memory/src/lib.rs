@@ -13,6 +13,7 @@ mod mapping;
 mod memfd;
 mod pages;
 mod peer;
+mod program_data;
 mod remote;
 mod resident;
 mod rseq;

@@ -6,12 +6,12 @@ use crate::MemoryError;
 use crate::access::{Mechanism, Protection};
 use crate::common_frames::CommonFrames;
 use crate::diff;
-use crate::geometry::{Geometry, LOW, PAGE_SIZE, PageBytes, RUNTIME_BASE, Segment};
+use crate::geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE};
 use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
 use crate::memfd::{data_in, memfd, next_data, set_length};
 use crate::peer::Peer;
+use crate::program_data::{contents_of, low_is_free};
 use crate::remote::{LoggedReads, RemoteAccessTable, RemoteMemory, TableLayout, Withdrawal};
-use crate::resident;
 use crate::twins::Twins;
 use gondwana_elf::DataSegment;
 use gondwana_page::{Access, RemoteAccess, Writers, whole_pages};
@@ -491,45 +491,9 @@ unsafe fn copy_private(base: usize, length: usize) {
     }
 }
 
-/// True if nothing of the program lies at low addresses, or so far below that its heap could reach them at once: the same on all nodes.
-fn low_is_free(data: &[DataSegment]) -> bool {
-    const HEAP: usize = 64 << 20;
-    let ends_before =
-        |segment: &DataSegment| segment.base + segment.pages as usize * PAGE_SIZE + HEAP <= LOW.start;
-    data.iter().all(|segment| segment.base >= LOW.end || ends_before(segment))
-}
-
 /// Where the runtime sees a page.
 pub(crate) fn runtime(page: u32) -> *mut u8 {
     (RUNTIME_BASE + page as usize * PAGE_SIZE) as *mut u8
-}
-
-/// Runs of fewer untouched pages are copied like their neighbours. That takes at most a millisecond, and these pages
-/// have a home that sees the first write of another node; the monitor would miss that of a page without a home.
-const FEW_UNTOUCHED: u32 = 1024;
-
-/// The pages of the data segments with contents: those that the executable's file initialises, and those with frames
-/// because the loader has written them. Short runs of other pages are included.
-fn contents_of(data: &[DataSegment], overlays: &[Segment]) -> Result<Vec<Range<u32>>, MemoryError> {
-    let mut contents = vec![];
-    for (data, segment) in data.iter().zip(overlays) {
-        let end = segment.first + segment.pages;
-        let zero = segment.first + data.initialised;
-        let address = segment.base + data.initialised as usize * PAGE_SIZE;
-        let touched = resident::pages(address, end - zero)?;
-        let mut pages = segment.first..zero;
-        for run in touched.iter().map(|run| zero + run.start..zero + run.end).chain(std::iter::once(end..end))
-        {
-            if run.start - pages.end < FEW_UNTOUCHED {
-                pages.end = run.end;
-            } else {
-                contents.push(std::mem::replace(&mut pages, run));
-            }
-        }
-        contents.push(pages);
-    }
-    contents.retain(|pages| !pages.is_empty());
-    Ok(contents)
 }
 
 /// A file in memory for the contents of one node's pages, without any yet.

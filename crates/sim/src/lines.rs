@@ -57,6 +57,12 @@ pub(crate) struct Lines {
 /// How many pages are found without the index.
 const RECENT: usize = 256;
 
+/// Where a page is among them.
+#[inline]
+fn slot(number: u64) -> usize {
+    usize::try_from(number % RECENT as u64).expect("an index")
+}
+
 /// Where a line is, for as long as the machine exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -109,9 +115,8 @@ impl Lines {
     pub(crate) fn find(&mut self, line: u64, home: impl FnOnce(u64) -> Node) -> Place {
         let number = line >> self.shift;
         let within = u32::try_from(line & ((1 << self.shift) - 1)).expect("pages are checked");
-        let recent = usize::try_from(number % RECENT as u64).expect("an index");
-        if self.recent[recent].0 == number {
-            return Place { page: self.recent[recent].1, line: within };
+        if let Some(page) = self.recent(number) {
+            return Place { page, line: within };
         }
         let page = match self.index.get(&number) {
             Some(page) => *page,
@@ -134,15 +139,20 @@ impl Lines {
                 page
             }
         };
-        self.recent[recent] = (number, page);
+        self.recent[slot(number)] = (number, page);
         Place { page, line: within }
+    }
+
+    /// The place of a page that was used lately.
+    #[inline]
+    fn recent(&self, number: u64) -> Option<u32> {
+        let (recent, page) = self.recent[slot(number)];
+        (recent == number).then_some(page)
     }
 
     /// Has the host's caches fetch a line that is used soon, if its page was used lately; returns the page's colour then.
     pub(crate) fn prefetch(&self, line: u64) -> Option<u64> {
-        let number = line >> self.shift;
-        let (recent, page) = self.recent[usize::try_from(number % RECENT as u64).expect("an index")];
-        let page = (recent == number).then(|| &self.pages[page as usize])?;
+        let page = &self.pages[self.recent(line >> self.shift)? as usize];
         let within = usize::try_from(line & ((1 << self.shift) - 1)).expect("an index");
         std::hint::black_box(page.lines[within].owner);
         Some(page.colour)
@@ -178,8 +188,7 @@ impl Lines {
             return Some(0);
         }
         let number = line >> self.shift;
-        let (recent, page) = self.recent[usize::try_from(number % RECENT as u64).expect("an index")];
-        let page = if recent == number { page } else { *self.index.get(&number)? };
+        let page = self.recent(number).or_else(|| self.index.get(&number).copied())?;
         Some(self.pages[page as usize].colour)
     }
 

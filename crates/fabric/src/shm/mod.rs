@@ -249,8 +249,8 @@ impl Fabric for ShmFabric {
 
     fn prompt(&self, to: NodeId) {
         let Some(out) = self.outgoing.get(to.index()) else { return };
-        let urges = || lock(&out.sender).producer.urge(self.map.control(self.node, to));
-        if out.begun.load(Ordering::Relaxed) && urges() {
+        let control = self.map.control(self.node, to);
+        if out.begun.load(Ordering::Relaxed) && lock(&out.sender).producer.urge(control) {
             self.map.doorbell(to).ring();
         }
     }

@@ -91,19 +91,12 @@ unsafe extern "C" fn map(
         && length > 0
         && (anonymous || protection & libc::PROT_EXEC == 0 || is_fixed && is_shared(node))
     {
+        let file = (!anonymous).then_some((fd, offset));
         if !is_fixed {
-            if (anonymous || copied) && (flags & libc::MAP_32BIT != 0 || node.is_low(address as usize)) {
-                let file = (!anonymous).then_some((fd, offset));
-                match low::take(node, address as usize, length) {
-                    Some(place) => return change::replace(node, place, length, protection, file),
-                    None if flags & libc::MAP_32BIT == 0 => {}
-                    None => {
-                        if !node.is_low(LOW.start) {
-                            node.refuse("mmap() of addresses of 32 bits: the program lies there, so that nodes do not share them");
-                        }
-                        return failed(libc::ENOMEM);
-                    }
-                }
+            if (anonymous || copied)
+                && let Some(mapped) = map_low(node, address as usize, length, protection, flags, file)
+            {
+                return mapped;
             }
             if anonymous {
                 return share_restricted(node, length, protection, caller);
@@ -117,13 +110,7 @@ unsafe extern "C" fn map(
             if !low::take_at(node, &bytes, is_new) && is_new {
                 return failed(libc::EEXIST);
             }
-            return change::replace(
-                node,
-                address as usize,
-                length,
-                protection,
-                (!anonymous).then_some((fd, offset)),
-            );
+            return change::replace(node, address as usize, length, protection, file);
         }
         if !anonymous && readable {
             node.refuse("a writable shared mapping of a device, or at an address of the program's choice: its pages stay on the node that maps it");
@@ -140,6 +127,30 @@ unsafe extern "C" fn map(
 fn failed(error: c_int) -> *mut c_void {
     crate::errno::set(error);
     libc::MAP_FAILED
+}
+
+/// A mapping at low addresses, if the program wants that; `None` if it does not, or does without.
+fn map_low(
+    node: &'static Node,
+    wanted: usize,
+    length: size_t,
+    protection: c_int,
+    flags: c_int,
+    file: Option<(c_int, off_t)>,
+) -> Option<*mut c_void> {
+    let must = flags & libc::MAP_32BIT != 0;
+    if !must && !node.is_low(wanted) {
+        return None;
+    }
+    if let Some(place) = low::take(node, wanted, length) {
+        return Some(change::replace(node, place, length, protection, file));
+    }
+    if must && !node.is_low(LOW.start) {
+        node.refuse(
+            "mmap() of addresses of 32 bits: the program lies there, so that nodes do not share them",
+        );
+    }
+    must.then(|| failed(libc::ENOMEM))
 }
 
 /// Anonymous memory with restricted protection, often PROT_NONE at first.

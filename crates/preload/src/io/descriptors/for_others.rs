@@ -1,11 +1,10 @@
 //! Calls of threads of other nodes on descriptors of this node: the counterpart of `there`.
 
 use super::status::status;
-use crate::numbers::low_half;
+use crate::io::Failing;
 use crate::pthread::cancel::be_interruptible;
 use gondwana_locks::lock;
 use gondwana_node::{CallMemory, DescriptorCall, DescriptorDone, Direction, Pointer};
-use gondwana_page::to_usize;
 use libc::c_int;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -147,7 +146,8 @@ pub(crate) fn call_here(
         let error = crate::errno::get();
         // The signal may have been for the call before. A call that has succeeded may leave any error number, and one that closes
         // has done so.
-        let repeats = failed(result) && error == libc::EINTR && call.function != "close";
+        let failed = c_int::from_word(result).failed();
+        let repeats = failed && error == libc::EINTR && call.function != "close";
         if !repeats || is_interrupted() {
             break (result, error);
         }
@@ -161,11 +161,6 @@ pub(crate) fn call_here(
         range.bytes_mut()[..length].to_vec()
     });
     DescriptorDone { result, error, bytes: written.collect() }
-}
-
-/// True if a function failed whose result is a number of 32 bits or more.
-fn failed(result: i64) -> bool {
-    low_half(to_usize(result.cast_unsigned())) == u32::MAX
 }
 
 /// The function of a name: this library's, in front of the C library's, or the C library's.
