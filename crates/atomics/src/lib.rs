@@ -14,6 +14,7 @@ mod redirected;
 mod reductions;
 mod scan;
 mod site;
+mod system_calls;
 mod usage;
 mod values;
 
@@ -22,3 +23,4 @@ pub use operations::{is_atomic, simulated_operations};
 pub use redirected::{Action, LONGEST, MOST_BYTES, Redirected};
 pub use scan::{Analysis, Finding, Findings, Plain, Way, scan};
 pub use site::Site;
+pub use system_calls::{SYSTEM_CALL, SystemCall, may_make_system_calls, system_calls};

@@ -130,7 +130,7 @@ const ENDS: [&str; 12] = [
 ];
 
 /// Where the functions of a file without names begin that others call. Those that nobody calls count as parts of the ones before.
-fn called(code: &Code<'_>) -> Vec<(u64, &'static str)> {
+pub(crate) fn called(code: &Code<'_>) -> Vec<(u64, &'static str)> {
     let mut starts = BTreeSet::new();
     for section in &code.sections {
         let inside = section.address..section.address + section.bytes.len() as u64;
@@ -189,10 +189,10 @@ pub struct Finding {
 }
 
 /// A piece of code to be decoded from its first byte.
-struct Piece<'a> {
+pub(crate) struct Piece<'a> {
     name: Option<&'a str>,
-    address: u64,
-    code: &'a [u8],
+    pub address: u64,
+    pub code: &'a [u8],
 }
 
 /// Finds the atomic instructions of an ELF file.
@@ -220,7 +220,7 @@ pub fn scan(image: &[u8]) -> Result<Findings, Error> {
 
 /// Cuts a section at the functions that begin in it, so that data between functions cannot lead the decoder astray
 /// for long.
-fn pieces<'a>(address: u64, code: &'a [u8], functions: &[(u64, &'a str)]) -> Vec<Piece<'a>> {
+pub(crate) fn pieces<'a>(address: u64, code: &'a [u8], functions: &[(u64, &'a str)]) -> Vec<Piece<'a>> {
     let end = address + code.len() as u64;
     let from = functions.partition_point(|(start, _)| *start < address);
     let to = functions.partition_point(|(start, _)| *start < end);

@@ -1,5 +1,6 @@
 //! The machine code of a file, and where its functions begin.
 
+use gimli::{BaseAddresses, EhFrameHdr, EndianSlice, LittleEndian};
 use object::{
     Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SectionFlags, SymbolKind, elf,
 };
@@ -74,6 +75,32 @@ impl<'data> Code<'data> {
             .collect();
         constants.sort_unstable_by_key(|range| range.start);
         Ok(Self { sections, stubs, functions, variables, constants, file })
+    }
+
+    /// True if the file has names for functions of its own, not only for those that other files use.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        self.file.symbols().next().is_some()
+    }
+
+    /// Where the functions begin whose frames the file describes for those who unwind the stack, in no order: in code of the usual
+    /// compilers all, with names or without.
+    #[must_use]
+    pub fn described(&self) -> Vec<u64> {
+        let find = || {
+            let index = self.file.section_by_name(".eh_frame_hdr")?;
+            let bases = BaseAddresses::default().set_eh_frame_hdr(index.address());
+            let header = EhFrameHdr::from(EndianSlice::new(index.data().ok()?, LittleEndian));
+            let header = header.parse(&bases, 8).ok()?;
+            let table = header.table()?;
+            let mut entries = table.iter(&bases);
+            let mut starts = vec![];
+            while let Some((start, _)) = entries.next().ok()? {
+                starts.push(start.direct().ok()?);
+            }
+            Some(starts)
+        };
+        find().unwrap_or_default()
     }
 
     /// True if the file uses a symbol of a library.

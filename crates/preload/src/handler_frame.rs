@@ -59,7 +59,7 @@ impl Context {
     /// that is on one. Other signals are blocked meanwhile.
     fn register_first(&mut self, stack: *const stack_t) {
         MASK.set(self.mask);
-        self.mask = signals::ALL_BUT_FAULTS;
+        self.mask = signals::ALL_BUT_NEEDED;
         for (kept, register) in [
             (libc::REG_R12, libc::REG_RIP),
             (libc::REG_R13, libc::REG_RDI),

@@ -32,7 +32,9 @@ mod signals;
 mod span_stack;
 mod stack;
 mod start;
+mod system_calls;
 mod thread_memory;
+mod traps;
 
 use gondwana_interpose::errno;
 

@@ -6,24 +6,18 @@
 
 use crate::numbers::many;
 use crate::registers::{REGISTERS, set_mask};
-use crate::signals::ALL_BUT_TRAPS;
+use crate::signals::ALL_BUT_NEEDED;
+use crate::traps::{self, TRAP};
 use gondwana_atomics::Site;
 use gondwana_elf::loaded;
 use gondwana_node::{MutexKind, Node};
 use gondwana_page::{PAGE_SIZE, to_usize};
-use libc::{c_int, c_long, ucontext_t};
+use libc::ucontext_t;
 use std::cell::Cell;
-use std::ops::Range;
 use std::sync::OnceLock;
-
-/// The instruction that traps.
-const TRAP: u8 = 0xcc;
 
 /// Longer than any instruction and the trap behind it.
 const ROOM: usize = 16;
-
-/// The copies are within this distance of the instructions: some name memory by its distance.
-const NEAR: usize = 1 << 30;
 
 /// An instruction and its copy.
 struct Locked {
@@ -59,7 +53,8 @@ pub(crate) fn begin(node: &Node) -> Result<(), String> {
     }
     let base = loaded::base_of(None).ok_or("the program's code is not found")?;
     let text = loaded::program_text();
-    let copies = near(&text, places.len() * ROOM).ok_or("there is no room near the program's code")?;
+    let copies =
+        traps::room_near(&text, places.len() * ROOM).ok_or("there is no room near the program's code")?;
     let mut locked = vec![];
     for (place, copy) in places.iter().zip((copies..).step_by(ROOM)) {
         let address = base.wrapping_add(to_usize(*place));
@@ -78,22 +73,14 @@ pub(crate) fn begin(node: &Node) -> Result<(), String> {
         }
         locked.push(Locked { site, copy, end: copy + moved.len() });
     }
-    protect(copies..copies + places.len() * ROOM, libc::PROT_READ | libc::PROT_EXEC)?;
-    for Locked { site, .. } in &locked {
-        let first = to_usize(site.address());
-        protect(first..first + 1, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC)?;
-        // SAFETY: the page is writable now, and this process's own copy of it is written to; no other thread runs.
-        unsafe { (first as *mut u8).write(TRAP) };
-        protect(first..first + 1, libc::PROT_READ | libc::PROT_EXEC)?;
-    }
+    let copied = traps::protect(copies..copies + places.len() * ROOM, libc::PROT_READ | libc::PROT_EXEC);
     // Called once.
-    let _ = LOCKED.set(locked);
+    let locked = LOCKED.get_or_init(|| locked);
+    // SAFETY: they are instructions of the program, of which no thread runs yet.
+    if !copied || !locked.iter().all(|one| unsafe { traps::replace(to_usize(one.site.address()), &[TRAP]) }) {
+        return Err("the system does not let the program's code be changed".to_owned());
+    }
     Ok(())
-}
-
-/// True if there are such instructions.
-pub(crate) fn are_some() -> bool {
-    LOCKED.get().is_some()
 }
 
 /// Where the code is that a thread executes: of a copy, its original.
@@ -101,37 +88,6 @@ pub(crate) fn original(address: usize) -> usize {
     let copied =
         LOCKED.get().into_iter().flatten().find(|locked| (locked.copy..=locked.end).contains(&address));
     copied.map_or(address, |locked| to_usize(locked.site.address()))
-}
-
-/// Pages for the copies, which can be written to.
-fn near(text: &Range<usize>, bytes: usize) -> Option<usize> {
-    let length = bytes.next_multiple_of(PAGE_SIZE);
-    let highest = text.start.checked_sub(length)? & !(PAGE_SIZE - 1);
-    let lowest = highest.saturating_sub(NEAR).max(1 << 16);
-    // Below the program there is mostly nothing.
-    (lowest..=highest).rev().step_by(16 * PAGE_SIZE).find(|place| {
-        // SAFETY: maps nothing over what is there.
-        let mapped = unsafe {
-            gondwana_sys::syscall!(
-                libc::SYS_mmap,
-                *place,
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
-                -1,
-                0,
-            )
-        };
-        usize::try_from(mapped).is_ok_and(|mapped| mapped == *place)
-    })
-}
-
-fn protect(range: Range<usize>, protection: c_int) -> Result<(), String> {
-    let start = range.start & !(PAGE_SIZE - 1);
-    let length = range.end.next_multiple_of(PAGE_SIZE) - start;
-    // SAFETY: the pages are code of the program or copies of it, and stay executable.
-    let result: c_long = unsafe { gondwana_sys::syscall!(libc::SYS_mprotect, start, length, protection) };
-    if result == 0 { Ok(()) } else { Err("the system does not let the program's code be changed".to_owned()) }
 }
 
 /// Handles a trap. False if it is none of these instructions'.
@@ -142,15 +98,15 @@ pub(crate) unsafe fn on_trap(context: *mut ucontext_t) -> bool {
     let Some(all) = LOCKED.get() else { return false };
     // SAFETY: the caller's promise.
     let context = unsafe { &mut *context };
+    let trap = traps::place(context);
     let registers = &mut context.uc_mcontext.gregs;
-    let trap = to_usize(registers[libc::REG_RIP as usize].cast_unsigned()).wrapping_sub(1);
     for Locked { site, copy, end } in all {
         if trap == to_usize(site.address()) {
             let memory = site.memory(|number| registers[many(REGISTERS[number])].cast_unsigned());
             let lock = lock(to_usize(memory));
             registers[libc::REG_RIP as usize] = (*copy as u64).cast_signed();
             // No handler of the program may run while the lock is held.
-            let mask = set_mask(context, |mask| mask | ALL_BUT_TRAPS);
+            let mask = set_mask(context, |mask| mask | ALL_BUT_NEEDED);
             INSIDE.set(Inside { lock, mask });
             return true;
         }

@@ -7,7 +7,7 @@
 
 use crate::registers::{general, set_general, set_mask};
 use crate::report;
-use crate::signals::ALL_BUT_FAULTS;
+use crate::signals::ALL_BUT_NEEDED;
 use gondwana_atomics::{Action, LONGEST, MOST_BYTES, Redirected};
 use gondwana_node::Node;
 use gondwana_page::{PAGE_SIZE, to_usize};
@@ -230,7 +230,7 @@ unsafe fn begin(
     set_general(context, &instruction.begin(registers, at));
     context.uc_mcontext.gregs[libc::REG_RIP as usize] = (places.code(index) as u64).cast_signed();
     // No handler of the program may see these registers.
-    let mask = set_mask(context, |mask| mask | ALL_BUT_FAULTS);
+    let mask = set_mask(context, |mask| mask | ALL_BUT_NEEDED);
     let inside =
         Inside { place: index, instruction, registers, flags, address: rip, mask, owner, memory, before, at };
     INSIDE.set(Box::into_raw(Box::new(inside)));

@@ -4,7 +4,9 @@ use crate::handler_frame::Handler;
 use crate::numbers::many;
 use crate::private_stack::uninterrupted;
 use crate::pthread::cancel::at_point_if;
-use crate::{accesses, handler_stack, locked, main_thread, private_stack, redirect, thread_memory};
+use crate::{
+    accesses, handler_stack, locked, main_thread, private_stack, redirect, system_calls, thread_memory,
+};
 use gondwana_locks::lock;
 use gondwana_node::{Interrupted, Node, ProcessChange, Thread};
 use gondwana_page::to_usize;
@@ -13,11 +15,11 @@ use std::mem::zeroed;
 use std::ptr::null_mut;
 use std::sync::Mutex;
 
-/// The signals of faults.
-const FAULTS: [c_int; 2] = [libc::SIGBUS, libc::SIGSEGV];
+/// The signals of faults and traps, which this library needs, so that the program blocks them for no thread.
+const NEEDED: [c_int; 3] = [libc::SIGBUS, libc::SIGSEGV, libc::SIGTRAP];
 
 /// Signals that end a program by default; the place is reported.
-const CRASHES: [c_int; 4] = [libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGTRAP];
+const CRASHES: [c_int; 3] = [libc::SIGILL, libc::SIGFPE, libc::SIGABRT];
 
 /// The program's actions for the signals that this library handles itself.
 struct Wanted(Mutex<[Action; 65]>);
@@ -35,15 +37,6 @@ impl Wanted {
     }
 }
 
-/// The signals that this library needs, so that the program blocks them for no thread: those of faults, and of traps if it has set some.
-fn needed() -> impl Iterator<Item = c_int> {
-    FAULTS.into_iter().chain(locked::are_some().then_some(libc::SIGTRAP))
-}
-
-fn ours(signal: c_int) -> bool {
-    needed().any(|needed| needed == signal)
-}
-
 fn real_sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
     // SAFETY: forwards valid or null pointers.
     unsafe { crate::real!(sigaction: fn(c_int, *const Action, *mut Action) -> c_int)(signal, new, old) }
@@ -51,8 +44,8 @@ fn real_sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int 
 
 /// Takes over faults and crashes of this process.
 pub(crate) fn begin() {
-    for signal in FAULTS.into_iter().chain(CRASHES) {
-        let fault = ours(signal);
+    for signal in NEEDED.into_iter().chain(CRASHES) {
+        let fault = NEEDED.contains(&signal);
         let mut action = default();
         action.sa_sigaction =
             if fault { on_fault as *const () as usize } else { on_crash as *const () as usize };
@@ -69,11 +62,11 @@ pub(crate) fn begin() {
 
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let errno = crate::errno::get();
-    // SAFETY: the kernel passes the context of this thread.
-    if signal == libc::SIGTRAP && unsafe { locked::on_trap(context.cast()) } {
+    // SAFETY: passes on what the kernel passed.
+    if signal == libc::SIGTRAP && unsafe { on_trap(info, context) } {
         return crate::errno::set(errno);
     }
-    // SAFETY: as above.
+    // SAFETY: the kernel passes the context of this thread.
     if signal == libc::SIGSEGV && unsafe { redirect::on_fault(info, context.cast()) } {
         return crate::errno::set(errno);
     }
@@ -100,6 +93,21 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
         unsafe { deliver(signal, info, context, address, at) };
     }
     crate::errno::set(errno);
+}
+
+/// Handles a trap that this library has set, and a signal of that number that somebody has sent to the program. False if it is neither.
+unsafe fn on_trap(info: *mut siginfo_t, context: *mut c_void) -> bool {
+    // SAFETY: the kernel passes a description, and the context of this thread.
+    unsafe {
+        if locked::on_trap(context.cast()) || system_calls::on_trap(context.cast()) {
+            return true;
+        }
+        let is_for_handler = (*info).si_code <= 0 && is_handled(libc::SIGTRAP);
+        if is_for_handler {
+            on_signal(libc::SIGTRAP, info, context);
+        }
+        is_for_handler
+    }
 }
 
 /// Handles a fault of the program itself as natively.
@@ -154,7 +162,7 @@ type Passed = (c_int, *mut siginfo_t, *mut c_void);
 /// is to be restored.
 unsafe fn start(action: &Action, mask: u64, interrupted: Option<Interrupted>, passed: Passed) {
     let (signal, info, context) = passed;
-    let mask = needed().fold(mask, |mask, needed| mask & !(1 << (needed - 1)));
+    let mask = NEEDED.iter().fold(mask, |mask, needed| mask & !(1 << (needed - 1)));
     let handler = Handler { function: action.sa_sigaction, flags: action.sa_flags, mask, interrupted };
     // SAFETY: forwards what the kernel passed. Handlers take three arguments or one.
     unsafe {
@@ -212,7 +220,7 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
     if action.sa_flags & libc::SA_RESETHAND != 0 {
         WANTED.set(signal, default());
     }
-    if !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) {
+    if handles(&action) {
         let errno = crate::errno::get();
         let mask = blocked();
         block_all_but_needed();
@@ -236,11 +244,17 @@ fn real_mask(how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
     }
 }
 
+fn handles(action: &Action) -> bool {
+    !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN)
+}
+
+fn is_handled(signal: c_int) -> bool {
+    handles(&WANTED.get(signal))
+}
+
 /// True if the program handles a signal.
 pub(crate) fn are_handled() -> bool {
-    uninterrupted(|| {
-        lock(&WANTED.0).iter().any(|action| !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN))
-    })
+    uninterrupted(|| lock(&WANTED.0).iter().any(handles))
 }
 
 /// Puts an action of the program in force in this process.
@@ -250,18 +264,18 @@ pub(crate) fn are_handled() -> bool {
 fn put_in_force(signal: c_int, wanted: Action) -> Result<(), c_int> {
     let before = WANTED.get(signal);
     WANTED.set(signal, wanted);
-    if ours(signal) {
+    if NEEDED.contains(&signal) {
         return Ok(());
     }
     let mut action = wanted;
-    if !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) {
+    if handles(&action) {
         action.sa_sigaction = on_signal as *const () as usize;
         action.sa_flags |= libc::SA_SIGINFO | libc::SA_ONSTACK;
     } else if action.sa_sigaction == libc::SIG_DFL && CRASHES.contains(&signal) {
         action.sa_sigaction = on_crash as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     }
-    for needed in needed() {
+    for needed in NEEDED {
         // SAFETY: the set is our copy.
         unsafe { libc::sigdelset(&mut action.sa_mask, needed) };
     }
@@ -363,7 +377,7 @@ pub(crate) unsafe fn without_faults(how: c_int, set: *const sigset_t) -> Option<
     // SAFETY: the caller passes null or a valid set.
     let mut set = *unsafe { set.as_ref() }?;
     if how != libc::SIG_UNBLOCK {
-        for needed in needed() {
+        for needed in NEEDED {
             // SAFETY: the set is our copy.
             unsafe { libc::sigdelset(&mut set, needed) };
         }
@@ -406,17 +420,15 @@ pub(crate) fn blocked() -> u64 {
     bits(&set)
 }
 
-/// All signals except those of faults, as bits.
-pub(crate) const ALL_BUT_FAULTS: u64 = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
-
-/// All signals except those of faults and of traps, as bits.
-pub(crate) const ALL_BUT_TRAPS: u64 = ALL_BUT_FAULTS & !(1 << (libc::SIGTRAP - 1));
+/// All signals except those that this library needs, as bits.
+pub(crate) const ALL_BUT_NEEDED: u64 =
+    !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGTRAP - 1));
 
 /// Blocks all signals for the calling thread but those that this library needs.
 pub(crate) fn block_all_but_needed() {
-    /// In memory that the kernel can always read, without traps and with them.
-    static BLOCKED: [u64; 2] = [ALL_BUT_FAULTS, ALL_BUT_TRAPS];
-    let blocked = &raw const BLOCKED[usize::from(locked::are_some())];
+    /// In memory that the kernel can always read.
+    static BLOCKED: u64 = ALL_BUT_NEEDED;
+    let blocked = &raw const BLOCKED;
     let old = null_mut::<u64>();
     // SAFETY: a valid set.
     unsafe {
@@ -436,7 +448,8 @@ pub(crate) fn bits(set: &sigset_t) -> u64 {
     (1..65).filter(|&signal| member(signal)).fold(0, |bits, signal| bits | 1 << (signal - 1))
 }
 
-fn set_of(bits: u64) -> sigset_t {
+/// The set of some signals.
+pub(crate) fn set_of(bits: u64) -> sigset_t {
     // SAFETY: all zero is an empty set, to which valid signals are added.
     unsafe {
         let mut set: sigset_t = zeroed();

@@ -5,7 +5,7 @@ use crate::numbers::many;
 use crate::stack::on_stack;
 use crate::{
     alloc, api, constructors, exit, library, locked, main_thread, map, openmp, plt_stubs, private_stack,
-    process, pthread, random, report, signals, span_stack,
+    process, pthread, random, report, signals, span_stack, system_calls,
 };
 use gondwana_control::{Boot, Control, Report};
 use gondwana_node::{Caller, Hooks, Node, ProcessChange, Thread};
@@ -111,6 +111,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
     signals::begin();
     pthread::cancel::handle_signal();
     if nodes > 1 {
+        system_calls::begin();
         openmp::begin(node);
         api::begin(node);
         random::begin(node);

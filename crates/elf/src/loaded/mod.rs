@@ -185,6 +185,12 @@ impl<'a> LoadedObject<'a> {
         crate::is_of_program(self.path) && !self.holds(program_text as *const () as usize)
     }
 
+    /// True for the executable and the libraries that came with it.
+    #[must_use]
+    pub fn is_of_program(&self) -> bool {
+        self.path.as_os_str().is_empty() || self.is_library_of_program()
+    }
+
     /// The program headers of the segments that the loader has mapped.
     pub fn loads(&self) -> impl Iterator<Item = &'a Elf64_Phdr> + use<'a> {
         self.headers.iter().filter(|header| header.p_type == libc::PT_LOAD)

@@ -5,16 +5,16 @@
 //! is linked with them.
 //!
 //! Left out are calls whose numbers programs use to get something else than the C library's function of the name does: `setuid` and
-//! its relatives for one thread, timers and handlers of signals in the kernel's own form.
+//! its relatives for one thread, timers in the kernel's own form. Sets of signals and handlers have [forms](super::signals_by_number) of the kernel's.
 
-use super::{Buffer, with_buffers};
+use super::{Buffer, signals_by_number, with_buffers};
 use crate::numbers::low_half;
 use crate::process::identity::kernel_number;
 use gondwana_sys::Argument;
-use libc::{c_int, c_long, c_uint};
+use libc::{c_int, c_long, c_uint, c_void};
 
 /// What the kernel takes of an argument of a system call.
-trait Taken {
+pub(super) trait Taken {
     fn of(word: usize) -> Self;
 }
 
@@ -72,7 +72,8 @@ macro_rules! calls {
 ///
 /// # Safety
 /// As the system call's.
-unsafe fn other(number: c_long, [a, b, c, ..]: [usize; 6]) -> Option<c_long> {
+unsafe fn other(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
+    let [a, b, c, d, ..] = arguments;
     match number {
         // SAFETY: has no preconditions.
         libc::SYS_exit_group => unsafe { libc::_exit(Taken::of(a)) },
@@ -83,8 +84,43 @@ unsafe fn other(number: c_long, [a, b, c, ..]: [usize; 6]) -> Option<c_long> {
             // SAFETY: the caller's promise.
             Some(unsafe { present(&[Buffer::write(c as *mut u8, b)], number, [thread, b, c]) })
         }
-        _ => None,
+        libc::SYS_getdents64 => {
+            // SAFETY: the caller's promise.
+            let bytes = unsafe { super::calls::getdents64(Taken::of(a), b as *mut c_void, c) };
+            Some(bytes.word())
+        }
+        // The child has memory of its own in any case.
+        libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone if number != libc::SYS_clone || b == 0 => {
+            // SAFETY: has no preconditions.
+            let child = unsafe { libc::fork() };
+            Some(child.word())
+        }
+        // SAFETY: touches no memory.
+        libc::SYS_tkill => Some(unsafe { libc::tgkill(libc::getpid(), Taken::of(a), Taken::of(b)) }.word()),
+        libc::SYS_clock_nanosleep => {
+            // SAFETY: the caller's promise.
+            Some(with_error(unsafe {
+                libc::clock_nanosleep(Taken::of(a), Taken::of(b), c as *const _, d as *mut _)
+            }))
+        }
+        libc::SYS_fadvise64 => {
+            // SAFETY: touches no memory.
+            Some(with_error(unsafe {
+                libc::posix_fadvise(Taken::of(a), Taken::of(b), Taken::of(c), Taken::of(d))
+            }))
+        }
+        // SAFETY: the caller's promise.
+        _ => unsafe { signals_by_number::call(number, arguments) },
     }
+}
+
+/// The result of a function that gives an error number.
+fn with_error(error: c_int) -> c_long {
+    if error == 0 {
+        return 0;
+    }
+    crate::errno::set(error);
+    -1
 }
 
 /// Makes a call whose result is not that of the C library's function.
@@ -116,6 +152,8 @@ calls! {
     SYS_writev: writev(a, b, c);
     SYS_preadv: preadv(a, b, c, d);
     SYS_pwritev: pwritev(a, b, c, d);
+    SYS_preadv2: preadv2(a, b, c, d, f);
+    SYS_pwritev2: pwritev2(a, b, c, d, f);
     SYS_sendfile: sendfile(a, b, c, d);
     SYS_splice: splice(a, b, c, d, e, f);
     SYS_tee: tee(a, b, c, d);
@@ -125,6 +163,8 @@ calls! {
     SYS_recvfrom: recvfrom(a, b, c, d, e, f);
     SYS_sendmsg: sendmsg(a, b, c);
     SYS_recvmsg: recvmsg(a, b, c);
+    SYS_sendmmsg: sendmmsg(a, b, c, d);
+    SYS_recvmmsg: recvmmsg(a, b, c, d, e);
 
     SYS_open: open(a, b; c);
     SYS_openat: openat(a, b, c; d);
@@ -163,7 +203,9 @@ calls! {
     SYS_epoll_ctl: epoll_ctl(a, b, c, d);
     SYS_epoll_wait: epoll_wait(a, b, c, d);
     SYS_epoll_pwait: epoll_pwait(a, b, c, d, e);
+    SYS_epoll_pwait2: epoll_pwait2(a, b, c, d, e);
 
+    SYS_socket: socket(a, b, c);
     SYS_bind: bind(a, b, c);
     SYS_listen: listen(a, b);
     SYS_accept: accept(a, b, c);
@@ -229,6 +271,9 @@ calls! {
     SYS_getppid: getppid();
     SYS_gettid: gettid();
     SYS_kill: kill(a, b);
+    SYS_tgkill: tgkill(a, b, c);
+    SYS_pause: pause();
+    SYS_sigaltstack: sigaltstack(a, b);
     SYS_umask: umask(a);
     SYS_alarm: alarm(a);
     SYS_getitimer: getitimer(a, b);
@@ -237,6 +282,11 @@ calls! {
     SYS_setrlimit: setrlimit(a, b);
     SYS_prlimit64: prlimit64(a, b, c, d);
     SYS_getrusage: getrusage(a, b);
+    SYS_times: times(a);
+    SYS_getgroups: getgroups(a, b);
+    SYS_getresuid: getresuid(a, b, c);
+    SYS_getresgid: getresgid(a, b, c);
+    SYS_setpriority: setpriority(a, b, c);
     SYS_sched_yield: sched_yield();
     SYS_sched_setaffinity: sched_setaffinity(a, b, c);
     SYS_sched_setscheduler: sched_setscheduler(a, b, c);
@@ -248,6 +298,8 @@ calls! {
     SYS_sysinfo: sysinfo(a);
     SYS_getrandom: getrandom(a, b, c);
     SYS_nanosleep: nanosleep(a, b);
+    SYS_gettimeofday: gettimeofday(a, b);
+    SYS_time: time(a);
     SYS_clock_gettime: clock_gettime(a, b);
     SYS_clock_getres: clock_getres(a, b);
     SYS_semop: semop(a, b, c);

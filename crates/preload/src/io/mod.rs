@@ -29,6 +29,7 @@ mod program;
 mod queues;
 mod regex;
 mod scanning;
+mod signals_by_number;
 mod spawn;
 pub(crate) mod stream_locks;
 mod stream_marks;
@@ -45,6 +46,7 @@ mod wide_streams;
 mod written;
 
 pub(crate) use buffers::{Buffer, Failing, make_present};
+pub(crate) use program::syscall;
 pub(crate) use transfer::pread;
 
 use buffers::with_present;

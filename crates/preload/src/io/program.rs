@@ -3,6 +3,7 @@
 use super::formatted::formatted;
 use super::{Buffer, by_number};
 use crate::numbers::{int, low_half};
+use crate::pthread::cancel::without_points;
 use gondwana_node::Node;
 use gondwana_page::to_usize;
 use libc::{c_char, c_int, c_long, c_ulong, c_void, ssize_t, timespec};
@@ -105,7 +106,7 @@ fn lock_of(command: c_int, argument: c_ulong) -> Buffer {
 /// As the C library's `syscall`. Arguments that the caller did not pass have arbitrary values, which the kernel
 /// ignores.
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn syscall(
+pub(crate) unsafe extern "C" fn syscall(
     number: c_long,
     a: usize,
     b: usize,
@@ -138,7 +139,7 @@ pub(super) unsafe extern "C" fn syscall(
     }
     if Node::current().is_some() {
         // SAFETY: forwards the caller's arguments.
-        let result = unsafe { by_number::call(number, [a, b, c, d, e, f]) };
+        let result = without_points(|| unsafe { by_number::call(number, [a, b, c, d, e, f]) });
         if let Some(result) = result {
             return result;
         }

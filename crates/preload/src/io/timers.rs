@@ -38,7 +38,7 @@ pub(super) unsafe fn function_in(event: &sigevent) -> Function {
 unsafe extern "C" fn expire(value: sigval) {
     // SAFETY: `timer_create` passes a description that stays.
     let expiration = unsafe { &*value.sival_ptr.cast::<Expiration>() };
-    signals::block_only(signals::ALL_BUT_FAULTS);
+    signals::block_only(signals::ALL_BUT_NEEDED);
     // SAFETY: as the program has asked.
     unsafe { (expiration.function)(expiration.value) };
     if let Some(node) = Node::current() {

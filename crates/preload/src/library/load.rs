@@ -7,7 +7,7 @@ use super::opened::{self, Opened};
 use super::request::Answer;
 use super::{error, initialisers, locals, replica, runtime, search};
 use crate::constructors::in_order;
-use crate::report;
+use crate::{report, system_calls};
 use gondwana_elf::LibraryFile;
 use gondwana_elf::loaded::{self, LoadedObject, Prepared};
 use gondwana_interpose::NextFunction;
@@ -46,7 +46,7 @@ pub(super) fn touch_stack() {
 /// # Errors
 /// A sentence for `dlerror`.
 pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int) -> Result<Answer, String> {
-    let Some(path) = search::library_of(name, caller) else { return Ok(Answer::Native) };
+    let Some(path) = search::library_of(name, caller) else { return Ok(from_start(name, flags)) };
     if let Some(library) = opened::in_file(&path) {
         if flags & libc::RTLD_GLOBAL != 0 {
             // Later libraries find its symbols.
@@ -84,6 +84,17 @@ pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int
         }
     }
     Group { node, path: &path, flags }.open(&shared)
+}
+
+/// The program itself, which has no name, or a library that is there from the start.
+fn from_start(name: &CStr, flags: c_int) -> Answer {
+    let open = crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void);
+    touch_stack();
+    // SAFETY: loads nothing.
+    match unsafe { open(name.as_ptr(), flags | libc::RTLD_NOLOAD) } as usize {
+        0 => Answer::Native,
+        handle => Answer::Library(handle, 0),
+    }
 }
 
 /// True if a library has, or may have, atomic instructions, or synchronises by plain loads and stores.
@@ -228,7 +239,11 @@ impl Group<'_> {
         }
         replica::give(node, &libraries, self.flags)
             .ok_or_else(|| self.refuse("another node could not load it at the same place"))?;
-        libraries.into_iter().for_each(|(_, library)| opened::add(library));
+        for (object, library) in libraries {
+            // SAFETY: the object is never unloaded, and its initialisers have not run yet.
+            unsafe { system_calls::replace_in(object, &library.path) };
+            opened::add(library);
+        }
         let initialisers: Vec<_> = all.into_iter().flat_map(|prepared| prepared.initialisers).collect();
         let list = initialisers::list(node, &initialisers).ok_or("out of memory")?;
         Ok(Answer::Library(handle, list))
@@ -283,17 +298,38 @@ pub(super) fn divide(object: &LoadedObject<'_>, segment: &Elf64_Phdr) -> (Range<
 /// # Errors
 /// A sentence for `dlerror`.
 pub(super) fn find(node: &'static Node, handle: usize, name: &CStr) -> Result<Answer, String> {
-    let library = opened::with_handle(handle).ok_or_else(|| not_a_library(handle))?;
+    let handle = match opened::with_handle(handle) {
+        None if node.is_shared(handle) => return Err(not_a_library(handle)),
+        None => handle,
+        Some(library) => library.real,
+    };
     error::clear();
     let mut texts =
         name.to_bytes().splitn(2, |&byte| byte == b'@').map(|text| CString::new(text).unwrap_or_default());
     let (name, version) = (texts.next().unwrap_or_default(), texts.next());
-    let handle = library.real as *mut c_void;
-    // SAFETY: every C library has these types of the functions. The handle is the loader's own. A symbol may well have the value 0: only
-    // `dlerror` tells.
-    let (address, sentence) = unsafe {
-        error::dlerror();
-        let address = match version {
+    // A symbol may well have the value 0: only `dlerror` tells.
+    // SAFETY: has no preconditions.
+    unsafe { error::dlerror() };
+    let address = find_here(handle, &name, version.as_deref());
+    // SAFETY: as above.
+    let sentence = unsafe { error::dlerror() };
+    if !sentence.is_null() {
+        // SAFETY: a string.
+        return Err(unsafe { CStr::from_ptr(sentence) }.to_string_lossy().into_owned());
+    }
+    // Nothing but thread-local variables is there.
+    if node.thread_memory().own().contains(&address) {
+        return Ok(Answer::ThreadLocal(address.wrapping_sub(to_usize(crate::pthread::native_self()))));
+    }
+    Ok(Answer::Symbol(address))
+}
+
+/// The address of a symbol that this node's loader finds by a handle of its own; 0 with a message of `dlerror` if there is none.
+pub(super) fn find_here(handle: usize, name: &CStr, version: Option<&CStr>) -> usize {
+    let handle = handle as *mut c_void;
+    // SAFETY: every C library has these types of the functions.
+    unsafe {
+        match version {
             None => {
                 let dlsym: unsafe extern "C" fn(*mut c_void, *const c_char) -> usize =
                     std::mem::transmute(real_dlsym());
@@ -304,18 +340,8 @@ pub(super) fn find(node: &'static Node, handle: usize, name: &CStr) -> Result<An
                     std::mem::transmute(real_dlvsym());
                 dlvsym(handle, name.as_ptr(), version.as_ptr())
             }
-        };
-        (address, error::dlerror())
-    };
-    if !sentence.is_null() {
-        // SAFETY: a string.
-        return Err(unsafe { CStr::from_ptr(sentence) }.to_string_lossy().into_owned());
+        }
     }
-    // Nothing but thread-local variables is there.
-    if node.thread_memory().own().contains(&address) {
-        return Ok(Answer::ThreadLocal(address.wrapping_sub(to_usize(crate::pthread::native_self()))));
-    }
-    Ok(Answer::Symbol(address))
 }
 
 /// The sentence for a handle that is none of ours.

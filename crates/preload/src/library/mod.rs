@@ -10,6 +10,7 @@ mod error;
 mod gaps;
 mod image;
 mod initialisers;
+mod interposed;
 mod load;
 mod loading;
 mod locals;
@@ -123,10 +124,10 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, _: usize, caller: u
         load::touch_stack();
         Detour { value: path as usize, function: real as usize }
     };
-    let Some(node) = several_nodes().filter(|_| !path.is_null()) else { return go_on() };
-    // SAFETY: the caller passes a string.
-    let name = unsafe { CStr::from_ptr(path) };
-    if search::is_from_start(name) {
+    let Some(node) = several_nodes() else { return go_on() };
+    // SAFETY: the caller passes null or a string. The loader takes no name as the program itself.
+    let name = if path.is_null() { c"" } else { unsafe { CStr::from_ptr(path) } };
+    if node.is_first() && (name.is_empty() || search::is_from_start(name)) {
         return go_on();
     }
     let answer = alone(node, || {
@@ -144,29 +145,70 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, _: usize, caller: u
     }
 }
 
-unsafe extern "C" fn find(handle: usize, name: *const c_char) -> Detour {
+unsafe extern "C" fn find(handle: usize, name: *const c_char, _: usize, caller: usize) -> Detour {
     // SAFETY: the caller passes a string.
-    unsafe { find_in(handle, load::real_dlsym(), || CStr::from_ptr(name).to_owned()) }
+    let name = unsafe { CStr::from_ptr(name) };
+    find_in(handle, Wanted { name, version: None, caller })
 }
 
-unsafe extern "C" fn find_version(handle: usize, name: *const c_char, version: *const c_char) -> Detour {
+unsafe extern "C" fn find_version(
+    handle: usize,
+    name: *const c_char,
+    version: *const c_char,
+    caller: usize,
+) -> Detour {
     // SAFETY: the caller passes strings.
-    let both = || unsafe { [name, version].map(|text| CStr::from_ptr(text).to_bytes()).join(&b'@') };
-    find_in(handle, load::real_dlvsym(), || CString::new(both()).unwrap_or_default())
+    let (name, version) = unsafe { (CStr::from_ptr(name), CStr::from_ptr(version)) };
+    find_in(handle, Wanted { name, version: Some(version), caller })
 }
 
-/// Looks a symbol up. `name` is for node 0, with a version behind `@` if one is wanted.
-fn find_in(handle: usize, real: usize, name: impl FnOnce() -> CString) -> Detour {
-    let go_on = |handle| Detour { value: handle, function: real };
-    let Some(node) = several_nodes().filter(|node| node.is_shared(handle)) else { return go_on(handle) };
-    error::clear();
-    match opened::with_handle(handle) {
-        None => return Detour::fail(load::not_a_library(handle)),
-        Some(library) if library.is_whole => return go_on(library.real),
-        Some(_) => {}
+/// A symbol that code at `caller` looks up.
+struct Wanted<'a> {
+    name: &'a CStr,
+    version: Option<&'a CStr>,
+    caller: usize,
+}
+
+impl Wanted<'_> {
+    /// The C library's function that looks it up.
+    fn real(&self) -> usize {
+        if self.version.is_none() { load::real_dlsym() } else { load::real_dlvsym() }
     }
-    match request::ask(node, Operation::Find { handle }, &name()) {
-        Ok(Answer::Symbol(address)) => Detour::done(address),
+
+    /// For node 0: the name, with the version behind `@` if one is wanted.
+    fn text(&self) -> CString {
+        let version = self.version.map(CStr::to_bytes);
+        let parts: Vec<&[u8]> = [self.name.to_bytes()].into_iter().chain(version).collect();
+        CString::new(parts.join(&b'@')).unwrap_or_default()
+    }
+}
+
+/// Looks a symbol up.
+fn find_in(handle: usize, wanted: Wanted<'_>) -> Detour {
+    let go_on = || Detour { value: handle, function: wanted.real() };
+    let Some(node) = several_nodes() else { return go_on() };
+    if handle == libc::RTLD_NEXT as usize {
+        return interposed::next(wanted.caller, wanted.name).map_or_else(go_on, Detour::done);
+    }
+    if handle == libc::RTLD_DEFAULT as usize {
+        return go_on();
+    }
+    error::clear();
+    let library = opened::with_handle(handle);
+    let here = match &library {
+        // The handles of libraries from the start are those of node 0's loader.
+        None => node.is_first().then_some(handle),
+        Some(library) => library.is_whole.then_some(library.real),
+    };
+    if library.is_none() && node.is_shared(handle) {
+        return Detour::fail(load::not_a_library(handle));
+    }
+    if let Some(handle) = here {
+        let found = load::find_here(handle, wanted.name, wanted.version);
+        return Detour::done(interposed::in_place_of(found, wanted.name));
+    }
+    match request::ask(node, Operation::Find { handle }, &wanted.text()) {
+        Ok(Answer::Symbol(address)) => Detour::done(interposed::in_place_of(address, wanted.name)),
         Ok(Answer::ThreadLocal(distance)) => {
             Detour::done(to_usize(crate::pthread::native_self()).wrapping_add(distance))
         }
@@ -181,7 +223,7 @@ fn find_in(handle: usize, real: usize, name: impl FnOnce() -> CString) -> Detour
 /// As the C library's `dlclose`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
-    if several_nodes().is_some_and(|node| node.is_shared(handle as usize)) {
+    if several_nodes().is_some_and(|node| !node.is_first() || node.is_shared(handle as usize)) {
         return 0;
     }
     // SAFETY: forwards the caller's argument.
@@ -193,7 +235,7 @@ pub(crate) unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn dlinfo(handle: *mut c_void, request: c_int, result: *mut c_void) -> c_int {
     let mut handle = handle;
-    if several_nodes().is_some_and(|node| node.is_shared(handle as usize)) {
+    if several_nodes().is_some_and(|node| !node.is_first() || node.is_shared(handle as usize)) {
         match opened::with_handle(handle as usize) {
             Some(library) => handle = library.real as *mut c_void,
             None => {

@@ -5,6 +5,7 @@ use super::gaps::Filler;
 use super::image::Image;
 use super::opened::{self, Opened};
 use super::{load, loading};
+use crate::system_calls;
 use gondwana_elf::FileVersion;
 use gondwana_elf::loaded::{self, LoadedObject};
 use gondwana_memory::PAGE_SIZE;
@@ -235,6 +236,8 @@ fn load(node: &'static Node, replica: &Replica, path: &Path, file: &File) -> Opt
             return None;
         }
     }
+    // SAFETY: as above.
+    unsafe { system_calls::replace_in(&object, path) };
     opened::add(Opened {
         path: path.to_owned(),
         base: object.base(),

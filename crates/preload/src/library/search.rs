@@ -40,7 +40,7 @@ pub(super) fn is_everywhere(name: &CStr) -> bool {
 pub(super) fn library_of(name: &CStr, caller: usize) -> Option<PathBuf> {
     let file = if name.to_bytes().contains(&b'/') {
         fs::canonicalize(path_of(name)).ok()?
-    } else if is_from_start(name) {
+    } else if name.is_empty() || is_from_start(name) {
         return None;
     } else if let Some(path) = opened::path_called(name) {
         path

@@ -214,6 +214,17 @@ unsafe extern "C-unwind" fn act_where_interrupted() {
     )
 }
 
+/// Makes a call in which nothing is a cancellation point. A thread that can be cancelled at any time can be there, too.
+pub(crate) fn without_points<R>(call: impl FnOnce() -> R) -> R {
+    let own = own().filter(|own| !own.asynchronous.load(Ordering::Relaxed));
+    let before = own.map(|own| own.disabled.swap(true, Ordering::Relaxed));
+    let result = call();
+    if let (Some(own), Some(before)) = (own, before) {
+        own.disabled.store(before, Ordering::Relaxed);
+    }
+    result
+}
+
 /// # Safety
 /// Has no preconditions.
 #[unsafe(no_mangle)]

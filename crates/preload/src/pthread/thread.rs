@@ -111,7 +111,7 @@ pub(crate) fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
     let create = || start_in(&memory, begin, start.cast());
     // A signal waits until the new thread runs on the stack that handlers may use.
     let blocked = signals::blocked();
-    signals::block_only(signals::ALL_BUT_FAULTS);
+    signals::block_only(signals::ALL_BUT_NEEDED);
     let result = node.begin_native(spec.id, create);
     signals::block_only(blocked);
     result.inspect_err(|_| {

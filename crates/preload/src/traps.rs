@@ -1,0 +1,67 @@
+//! Traps and jumps in the code of the program and its libraries, in place of instructions that are executed in another way.
+
+use gondwana_page::PAGE_SIZE;
+use libc::{c_int, c_long, ucontext_t};
+use std::ops::Range;
+
+/// The instruction that traps (`int3`).
+pub(crate) const TRAP: u8 = 0xcc;
+
+/// Copies of instructions are within this distance of them: some name memory by its distance, and jumps to them have four bytes.
+const NEAR: usize = 1 << 30;
+
+/// Replaces the first bytes of an instruction. False if the system does not let code be changed.
+///
+/// # Safety
+/// Code of an object that stays loaded is there. No other thread executes it yet, and what executes the new bytes is ready.
+pub(crate) unsafe fn replace(address: usize, with: &[u8]) -> bool {
+    let place = address..address + with.len();
+    if !protect(place.clone(), libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC) {
+        return false;
+    }
+    // SAFETY: the pages are writable now, and this process's own copy of them is written to; no other thread executes it.
+    unsafe { std::ptr::copy_nonoverlapping(with.as_ptr(), address as *mut u8, with.len()) };
+    protect(place, libc::PROT_READ | libc::PROT_EXEC)
+}
+
+/// Pages near code, which can be written to; `None` if there is no room.
+pub(crate) fn room_near(text: &Range<usize>, bytes: usize) -> Option<usize> {
+    let length = bytes.next_multiple_of(PAGE_SIZE);
+    let highest = text.start.checked_sub(length)? & !(PAGE_SIZE - 1);
+    let lowest = highest.saturating_sub(NEAR).max(1 << 16);
+    // Below an object there is mostly nothing.
+    (lowest..=highest).rev().step_by(16 * PAGE_SIZE).find(|place| map(*place, length) == Some(*place))
+}
+
+/// New pages, which can be written to: at an address if nothing is there, anywhere for 0.
+pub(crate) fn map(address: usize, length: usize) -> Option<usize> {
+    let place = if address == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
+    // SAFETY: maps nothing over what is there.
+    let mapped = unsafe {
+        gondwana_sys::syscall!(
+            libc::SYS_mmap,
+            address,
+            length,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | place,
+            -1,
+            0,
+        )
+    };
+    usize::try_from(mapped).ok()
+}
+
+/// Changes the protection of pages with code; false if the system does not allow it.
+pub(crate) fn protect(range: Range<usize>, protection: c_int) -> bool {
+    let start = range.start & !(PAGE_SIZE - 1);
+    let length = range.end.next_multiple_of(PAGE_SIZE) - start;
+    // SAFETY: the pages are code of the program or copies of it, and stay executable.
+    let result: c_long = unsafe { gondwana_sys::syscall!(libc::SYS_mprotect, start, length, protection) };
+    result == 0
+}
+
+/// Where a thread has trapped.
+pub(crate) fn place(context: &ucontext_t) -> usize {
+    let next = context.uc_mcontext.gregs[libc::REG_RIP as usize];
+    gondwana_page::to_usize(next.cast_unsigned()).wrapping_sub(1)
+}
