@@ -188,6 +188,11 @@ impl<T: Copy> SparseTable<T> {
         Ok(Self { base: base.cast(), len, values: PhantomData })
     }
 
+    /// How many values it has: no more than a number of a page tells.
+    pub(crate) fn len(&self) -> u32 {
+        u32::try_from(self.len).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn get(&self, index: u32) -> T {
         assert!((index as usize) < self.len);
         // SAFETY: in bounds, and zero is a valid T.

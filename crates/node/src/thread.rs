@@ -10,6 +10,7 @@ use gondwana_memory::heap::Cache;
 use gondwana_prefetch::Predictor;
 use std::cell::{Cell, RefCell};
 use std::ops::{Deref, Range};
+use std::time::Instant;
 
 /// Bytes of stack that functions of a thread of the runtime itself have.
 const NATIVE_STACK: usize = 1 << 20;
@@ -22,6 +23,26 @@ pub struct Thread {
     /// The same thread while it runs a handler of a signal: the handler may wait, too, and must not take the answers
     /// that the interrupted function waits for.
     handling: Option<&'static Self>,
+    /// It waits in a way that ends when a handler of a signal has run.
+    interruptible: Cell<Option<EndedBy>>,
+    /// Such a handler has run.
+    interrupted: Cell<bool>,
+}
+
+/// The handlers after which a call ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndedBy {
+    /// All of them.
+    Each,
+    /// Those of actions without `SA_RESTART`.
+    NotRestarting,
+}
+
+impl EndedBy {
+    /// The handlers that end a wait of the kernel for a word to change.
+    pub(crate) fn of_waiting_until(until: Option<Instant>) -> Self {
+        if until.is_some() { Self::Each } else { Self::NotRestarting }
+    }
 }
 
 /// What is the same whether or not a thread runs a handler.
@@ -115,8 +136,12 @@ impl Thread {
             locks: node.notes.locks(slot),
             stacks: RefCell::new(None),
         }));
-        let handling = Box::leak(Box::new(Self { slot: other, common, handling: None }));
-        let thread = Box::leak(Box::new(Self { slot, common, handling: Some(handling) }));
+        let of_slot = |slot, handling| {
+            let (interruptible, interrupted) = (Cell::new(None), Cell::new(false));
+            Box::leak(Box::new(Self { slot, common, handling, interruptible, interrupted }))
+        };
+        let handling = of_slot(other, None);
+        let thread = of_slot(slot, Some(handling));
         per_thread().first.set(Some(thread));
         per_thread().current.set(Some(thread));
         let number = (!thread.stack.is_empty()).then(|| thread.number());
@@ -160,20 +185,49 @@ impl Thread {
         }
     }
 
-    /// A handler of a signal begins, which may have interrupted this thread anywhere but in a critical section.
-    pub fn begin_handler() -> Interrupted {
+    /// A handler of a signal begins, which may have interrupted this thread anywhere but in a critical section. Calls that can be begun
+    /// again are, if its action `restarts` them.
+    pub fn begin_handler(restarts: bool) -> Interrupted {
         let before = Self::known();
         if let Some(handling) = before.and_then(|thread| thread.handling) {
             per_thread().current.set(Some(handling));
         }
         note_handler(before, true);
-        Interrupted(before)
+        // It may be left by `siglongjmp`.
+        let waited = before.and_then(|thread| thread.interruptible.take());
+        Interrupted { before, waited, restarts }
     }
 
     /// The handler returns.
-    pub fn end_handler(Interrupted(before): Interrupted) {
+    pub fn end_handler(Interrupted { before, waited, restarts }: Interrupted) {
         note_handler(before, false);
         per_thread().current.set(before.or(Self::known()));
+        let (Some(thread), Some(node), Some(waited)) = (before, Node::current(), waited) else { return };
+        thread.interruptible.set(Some(waited));
+        if waited == EndedBy::Each || !restarts {
+            thread.interrupted.set(true);
+            node.interrupt(thread.slot);
+        }
+    }
+
+    /// Makes a call that waits until a time, or for ever, and ends earlier when the wait is interrupted: then with `EINTR` if it was a
+    /// handler of a signal that has interrupted it.
+    pub(crate) fn interruptibly<R>(
+        &self,
+        node: &Node,
+        by: EndedBy,
+        call: impl FnOnce() -> Result<R, i32>,
+    ) -> Result<R, i32> {
+        node.forget_interruption(self.slot);
+        self.interrupted.set(false);
+        self.interruptible.set(Some(by));
+        let result = call();
+        self.interruptible.set(None);
+        if !self.interrupted.take() {
+            return result;
+        }
+        node.forget_interruption(self.slot);
+        result.map_err(|error| if error == libc::ETIMEDOUT { libc::EINTR } else { error })
     }
 
     /// Starts a thread of the runtime itself, which is not one of the program's. All of them begin here, with a name by
@@ -270,7 +324,11 @@ impl Thread {
 
 /// What a thread was when a handler of a signal interrupted it.
 #[derive(Clone, Copy)]
-pub struct Interrupted(Option<&'static Thread>);
+pub struct Interrupted {
+    before: Option<&'static Thread>,
+    waited: Option<EndedBy>,
+    restarts: bool,
+}
 
 fn note_handler(thread: Option<&'static Thread>, begins: bool) {
     if let (Some(thread), Some(node)) = (thread, Node::current()) {

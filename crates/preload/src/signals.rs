@@ -224,7 +224,7 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
         let errno = crate::errno::get();
         let mask = blocked();
         block_all_but_needed();
-        let interrupted = Thread::begin_handler();
+        let interrupted = Thread::begin_handler(action.sa_flags & libc::SA_RESTART != 0);
         crate::io::channels::learn();
         crate::errno::set(errno);
         // SAFETY: forwards what the kernel passed.

@@ -3,14 +3,15 @@
 //! Two mechanisms: userfaultfd, and mprotect where the kernel or a container refuses userfaultfd.
 
 mod mprotect;
+mod states;
 mod uffd;
 
 use crate::MemoryError;
 use crate::geometry::{Geometry, PAGE_SIZE};
-use crate::mapping::SparseTable;
 use gondwana_page::{Access, whole_pages};
 use gondwana_racing::RacingBytes;
 use serde::{Deserialize, Serialize};
+use states::PageStates;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
@@ -42,7 +43,7 @@ const REMAPPED: u32 = 8;
 pub(crate) struct Protection {
     backend: Backend,
     geometry: Geometry,
-    now: SparseTable<u8>,
+    now: PageStates,
 }
 
 /// The recorded state of a page: its access, whether the memfd holds a page for it, whether the application view
@@ -62,7 +63,7 @@ mod record {
 impl Protection {
     /// Takes charge of all pages; the program can reach none of them afterwards.
     pub(crate) fn new(geometry: Geometry, mechanism: Mechanism) -> Result<Self, MemoryError> {
-        let now = SparseTable::new(geometry.pages() as usize)?;
+        let now = PageStates::new(geometry.pages() as usize)?;
         let backend = match mechanism {
             Mechanism::Userfaultfd => {
                 let uffd = uffd::Uffd::open()?;
@@ -224,11 +225,7 @@ impl Protection {
             Access::Read => record::UNWRITABLE,
             Access::Write => 0,
         } | if executable { record::EXECUTABLE } else { 0 };
-        for page in first..first + count {
-            let others = !(record::UNREADABLE | record::UNWRITABLE | record::EXECUTABLE);
-            let state = self.now.get(page) & others | limits;
-            self.now.set(page, state);
-        }
+        self.now.limit(first..first + count, limits);
         let Backend::Mprotect = &self.backend else { return Ok(false) };
         let mut start = first;
         while start < first + count {

@@ -4,6 +4,7 @@
 //! has the queue.
 
 use super::request::Ended;
+use crate::thread::EndedBy;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Object, ObjectKind, Request};
@@ -26,10 +27,20 @@ impl Node {
         if !address.is_multiple_of(align_of::<u32>()) {
             return Err(libc::EINVAL);
         }
-        let is_unchanged = move || word(address).load(Ordering::SeqCst) == expected;
-        if is_unchanged() && self.is_in_common_page(address) {
+        if word(address).load(Ordering::SeqCst) == expected && self.is_in_common_page(address) {
             return self.wait_in_common_page(address, bitset, expected, until);
         }
+        let wait = || self.wait_in_queue(address, bitset, expected, until);
+        Thread::current(self).interruptibly(self, EndedBy::of_waiting_until(until), wait)
+    }
+
+    fn wait_in_queue(
+        &'static self,
+        address: usize,
+        bitset: u32,
+        expected: u32,
+        until: Option<Instant>,
+    ) -> Result<(), i32> {
         self.privately(move || {
             let _queued = self.sync.queued_futexes.map(Queued::begin);
             let server = self.manager(address);
@@ -42,7 +53,7 @@ impl Node {
             if events & event::FAILED != 0 {
                 return Err(libc::EINVAL);
             }
-            let still = is_unchanged();
+            let still = word(address).load(Ordering::SeqCst) == expected;
             let until = if still { until } else { Some(Instant::now()) };
             let _noted = self.note_wait(slot, Awaited::Futex, futex.0, until);
             let ended = self.await_or_cancel(

@@ -1,6 +1,7 @@
 //! Semaphores.
 
-use crate::Node;
+use crate::thread::EndedBy;
+use crate::{Node, Thread};
 use gondwana_coherence::sync::{Initialised, ObjectKind, Request, Resting};
 use gondwana_control::Awaited;
 use gondwana_page::to_usize;
@@ -22,13 +23,14 @@ impl Node {
     /// `sem_wait`, `sem_timedwait`.
     ///
     /// # Errors
-    /// `ETIMEDOUT`.
+    /// `ETIMEDOUT`, `EINTR`.
     pub fn semaphore_wait(&'static self, semaphore: Initialised, until: Option<Instant>) -> Result<(), i32> {
         if self.take_one_at_hand(semaphore) {
             return Ok(());
         }
         let key = semaphore.object.of_kind(ObjectKind::Semaphore);
-        self.request_until(key, Request::SemWait { semaphore }, Awaited::Semaphore, until)?;
+        let wait = || self.request_until(key, Request::SemWait { semaphore }, Awaited::Semaphore, until);
+        Thread::current(self).interruptibly(self, EndedBy::of_waiting_until(until), wait)?;
         self.acquire(Some(semaphore.object));
         Ok(())
     }

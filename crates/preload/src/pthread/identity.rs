@@ -103,7 +103,11 @@ fn send_to_native(thread: pthread_t, signal: c_int, value: Option<u64>) -> c_int
 /// As the C library's `pthread_kill`, also for threads of other nodes.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
-    send(thread, signal, None)
+    match send(thread, signal, None) {
+        // A thread that has ended and is not joined yet can be sent signals without effect.
+        libc::ESRCH if Node::current().is_some_and(|node| node.is_thread(thread)) => 0,
+        result => result,
+    }
 }
 
 /// # Safety

@@ -48,7 +48,7 @@ fn wait(node: &'static Node, semaphore: *mut sem_t, until: Option<Instant>) -> R
     cancel::at_point(
         || node.semaphore_wait(of(semaphore), until),
         // Without a time, nothing else ends a wait.
-        |waited| *waited == Err(libc::ETIMEDOUT),
+        |waited| matches!(waited, Err(libc::ETIMEDOUT | libc::EINTR)),
     )
 }
 
