@@ -52,6 +52,9 @@ pub struct SystemCall {
     pub before: u64,
 }
 
+/// Where functions are this long on the average, there seem to be more that are not described.
+const MOST_OF_FUNCTION: usize = 4096;
+
 /// Bytes of a jump.
 const JUMP: u64 = 5;
 
@@ -61,9 +64,12 @@ const JUMP: u64 = 5;
 /// If it is none, or a damaged one.
 pub fn system_calls(image: &[u8]) -> Result<Vec<SystemCall>, Error> {
     let code = Code::parse(image)?;
-    let mut functions = if code.is_named() { vec![] } else { called(&code) };
+    let mut functions: Vec<_> = code.described().into_iter().map(|start| (start, "")).collect();
+    let bytes: usize = code.sections.iter().map(|section| section.bytes.len()).sum();
+    if !code.is_named() && functions.len() * MOST_OF_FUNCTION < bytes {
+        functions.extend(called(&code));
+    }
     functions.extend(&code.functions);
-    functions.extend(code.described().into_iter().map(|start| (start, "")));
     functions.sort_unstable_by_key(|(start, _)| *start);
     functions.dedup_by_key(|(start, _)| *start);
     let mut calls = vec![];

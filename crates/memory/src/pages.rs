@@ -418,11 +418,7 @@ impl Pages {
         // SAFETY: the caller's promise.
         unsafe { map_over(base, count as usize * PAGE_SIZE, self.file.as_fd(), offset)? };
         self.protection.include(pages.start, count)?;
-        for page in pages.clone() {
-            if self.protection.is_common(page) {
-                self.map_common(page, 1)?;
-            }
-        }
+        self.show_common(pages.clone())?;
         let parts = self
             .excluded
             .iter()

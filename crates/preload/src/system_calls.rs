@@ -64,17 +64,19 @@ pub(crate) fn begin() {
     let objects = unsafe { loaded::select(|object| object.is_of_program()) };
     for (index, object) in objects.iter().enumerate() {
         let file = if index == 0 { Path::new("/proc/self/exe") } else { object.path() };
-        // SAFETY: nothing of the program runs yet.
-        unsafe { replace_in(object, file) };
+        if may_call(object) {
+            // SAFETY: nothing of the program runs yet.
+            unsafe { replace_in(object, file) };
+        }
     }
 }
 
-/// Replaces the instructions of an object that was loaded from a file.
+/// Replaces the instructions of an object that was loaded from a file, and that [may](may_call) have some.
 ///
 /// # Safety
 /// It is never unloaded, and no thread executes its code yet.
 pub(crate) unsafe fn replace_in(object: &LoadedObject<'static>, file: &Path) {
-    if !may_call(object) || !state_is_known() {
+    if !state_is_known() {
         return;
     }
     let Ok(calls) = std::fs::read(file).map_err(drop).and_then(|image| system_calls(&image).map_err(drop))
@@ -98,7 +100,7 @@ pub(crate) unsafe fn replace_in(object: &LoadedObject<'static>, file: &Path) {
 }
 
 /// True if the code of an object seems to have such instructions.
-fn may_call(object: &LoadedObject<'static>) -> bool {
+pub(crate) fn may_call(object: &LoadedObject<'static>) -> bool {
     let wanted = libc::PF_R | libc::PF_X;
     let mut segments = object.loads().filter(|header| header.p_flags & wanted == wanted);
     segments.any(|header| {

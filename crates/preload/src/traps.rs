@@ -10,6 +10,10 @@ pub(crate) const TRAP: u8 = 0xcc;
 /// Copies of instructions are within this distance of them: some name memory by its distance, and jumps to them have four bytes.
 const NEAR: usize = 1 << 30;
 
+/// Room is looked for at so many distances of this many bytes, and then at each that is twice the last one.
+const NEAR_TRIES: usize = 64;
+const STEP: usize = 1 << 16;
+
 /// Replaces the first bytes of an instruction. False if the system does not let code be changed.
 ///
 /// # Safety
@@ -28,9 +32,12 @@ pub(crate) unsafe fn replace(address: usize, with: &[u8]) -> bool {
 pub(crate) fn room_near(text: &Range<usize>, bytes: usize) -> Option<usize> {
     let length = bytes.next_multiple_of(PAGE_SIZE);
     let highest = text.start.checked_sub(length)? & !(PAGE_SIZE - 1);
-    let lowest = highest.saturating_sub(NEAR).max(1 << 16);
     // Below an object there is mostly nothing.
-    (lowest..=highest).rev().step_by(16 * PAGE_SIZE).find(|place| map(*place, length) == Some(*place))
+    let distances = (0..NEAR_TRIES).map(|one| one * STEP);
+    let farther =
+        std::iter::successors(Some(NEAR_TRIES * STEP), |far| Some(far * 2)).take_while(|far| *far <= NEAR);
+    let places = distances.chain(farther).map_while(|distance| highest.checked_sub(distance));
+    places.into_iter().find(|place| map((*place).max(STEP), length) == Some(*place))
 }
 
 /// New pages, which can be written to: at an address if nothing is there, anywhere for 0.

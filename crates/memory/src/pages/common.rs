@@ -4,6 +4,7 @@ use super::Pages;
 use crate::common_frames::{CommonFrames, CommonWords};
 use crate::{MemoryError, diff};
 use gondwana_page::Access;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 impl Pages {
@@ -91,6 +92,27 @@ impl Pages {
             return self.touch_common(first, count, first.checked_sub(1));
         }
         self.map_from_common(first, count, true)
+    }
+
+    /// The program uses those of these pages that are common in the common file again, whatever is in their place.
+    pub(super) fn show_common(&mut self, pages: Range<u32>) -> Result<(), MemoryError> {
+        let Some(common) = &self.common else { return Ok(()) };
+        let is_common = |page: &u32| self.protection.is_common(*page);
+        let mut parts = vec![];
+        let mut at = pages.start;
+        while let Some(start) = (at..pages.end).find(is_common) {
+            at = (start..pages.end).find(|page| !is_common(page)).unwrap_or(pages.end);
+            let mut untouched = start;
+            for used in common.used(start..at) {
+                parts.extend([(untouched..used.start, false), (used.clone(), true)]);
+                untouched = used.end;
+            }
+            parts.push((untouched..at, false));
+        }
+        for (part, filled) in parts {
+            self.map_from_common(part.start, part.end - part.start, filled)?;
+        }
+        Ok(())
     }
 
     fn map_from_common(&mut self, first: u32, count: u32, filled: bool) -> Result<(), MemoryError> {

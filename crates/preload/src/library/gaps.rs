@@ -4,9 +4,12 @@
 //! the wanted address are occupied during the load.
 
 use crate::map::kernel;
+use gondwana_locks::lock;
+use gondwana_page::PAGE_SIZE;
 use libc::c_void;
 use std::fs;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
+use std::sync::Mutex;
 
 /// The end of the addresses that a program can have.
 const LAST: usize = 0x7fff_ffff_f000;
@@ -17,11 +20,27 @@ const LOADERS: usize = 100 << 10;
 /// So many blocks of that size are for what else is allocated meanwhile.
 const OTHERS: usize = 4;
 
-/// How often gaps are looked for at most.
-const MOST_PASSES: usize = 100;
+/// The bytes of a huge page.
+pub(super) const HUGE_PAGE: usize = 2 << 20;
 
-/// The parts of some addresses where nothing is mapped.
-pub(super) fn free_in(place: &Range<usize>) -> Vec<Range<usize>> {
+/// How many pieces of memory are asked for at most: where hardly any are expected, and in any case.
+const FEW_PIECES: usize = 8;
+const MOST_PIECES: usize = 10_000;
+
+/// The gaps that were taken the last time: mostly they are there again.
+static KNOWN: Mutex<Vec<Range<usize>>> = Mutex::new(vec![]);
+
+/// The parts of some addresses where nothing is mapped. At least these pages are `taken`, in no order; if only they are, the parts are mapped without access
+/// afterwards, and no look at the list of all mappings is needed.
+pub(super) fn free_in(place: &Range<usize>, mut taken: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    taken.sort_unstable_by_key(|pages| pages.start);
+    let starts = std::iter::once(place.start).chain(taken.iter().map(|pages| pages.end));
+    let ends = taken.iter().map(|pages| pages.start).chain([place.end]);
+    let between: Vec<_> =
+        starts.zip(ends).map(|(start, end)| start..end).filter(|gap| !gap.is_empty()).collect();
+    if between.iter().all(take) {
+        return between;
+    }
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let inside = |gap: Range<usize>| gap.start..gap.end.min(place.end);
     gaps(&maps, place.start).into_iter().map(inside).filter(|gap| gap.start < gap.end).collect()
@@ -35,7 +54,7 @@ pub(super) struct Filler {
 }
 
 impl Filler {
-    /// Takes the gaps of at least `bytes` above `from`, for the loading of so many libraries; `None` if the kernel refuses.
+    /// Takes all gaps of at least `bytes` above `from`, and most smaller ones, for the loading of so many libraries; `None` if the kernel refuses.
     pub(super) fn above(from: usize, bytes: usize, libraries: usize) -> Option<Self> {
         // What the loader allocates is to find room in the heap, which cannot grow meanwhile, and not in the place for a library:
         // there it would be taken for shared memory.
@@ -43,49 +62,72 @@ impl Filler {
         let mut room: Vec<Vec<u8>> = (0..libraries + OTHERS).map(block).collect();
         let mut filler = Self { gaps: vec![], _last: room.pop() };
         drop(room);
-        // Other threads may map and unmap something meanwhile.
-        (0..MOST_PASSES).map_while(|_| filler.fill(from, bytes)).any(|found| !found).then_some(filler)
+        // The kernel prefers a place for huge pages, be it lower, for what is as long as one.
+        let least = bytes.next_multiple_of(PAGE_SIZE).min(HUGE_PAGE / 2);
+        let known = std::mem::take(&mut *lock(&KNOWN));
+        filler.gaps.extend(known.into_iter().filter(|gap| gap.start >= from && take(gap)));
+        let is_full = filler.fill(from, least..=least, FEW_PIECES)
+            || filler.fill(from, least..=LAST.next_power_of_two() / 2, MOST_PIECES);
+        is_full.then_some(filler)
     }
 
-    /// Takes the gaps that are there now. False if there were none; `None` if the kernel refuses.
-    fn fill(&mut self, from: usize, bytes: usize) -> Option<bool> {
-        let maps = fs::read_to_string("/proc/self/maps").ok()?;
-        let mut found = false;
-        for gap in gaps(&maps, from) {
-            if gap.len() >= bytes {
-                found = true;
-                // SAFETY: the kernel does not touch what is mapped there already.
-                let address = unsafe {
-                    kernel::mmap(
-                        gap.start as *mut c_void,
-                        gap.len(),
-                        libc::PROT_NONE,
-                        libc::MAP_PRIVATE
-                            | libc::MAP_ANONYMOUS
-                            | libc::MAP_NORESERVE
-                            | libc::MAP_FIXED_NOREPLACE,
-                        -1,
-                        0,
-                    )
-                };
-                if address as usize == gap.start {
-                    self.gaps.push(gap);
-                } else if address == libc::MAP_FAILED && crate::errno::get() != libc::EEXIST {
-                    return None;
-                }
+    /// Takes what the kernel gives above an address, the largest pieces first: each is the highest for which there is room. With many
+    /// mappings that is faster than a look at their list. False if it comes to no end, as there is more, the kernel refuses, or others
+    /// unmap all the time.
+    fn fill(&mut self, from: usize, sizes: RangeInclusive<usize>, most: usize) -> bool {
+        let (least, mut size) = sizes.into_inner();
+        for _ in 0..most {
+            let given = anywhere(size);
+            if let Some(start) = given.filter(|start| *start >= from) {
+                self.gaps.push(start..start + size);
+                continue;
             }
+            // There is no room of this size but below.
+            given.into_iter().for_each(|start| give_back(&(start..start + size)));
+            if size == least {
+                return given.is_some();
+            }
+            size = (size / 2).max(least);
         }
-        Some(found)
+        false
     }
 }
 
 impl Drop for Filler {
     fn drop(&mut self) {
-        for gap in &self.gaps {
-            // SAFETY: nobody uses what this value has mapped.
-            unsafe { kernel::munmap(gap.start as *mut c_void, gap.len()) };
+        self.gaps.sort_unstable_by_key(|gap| gap.start);
+        let mut whole: Vec<Range<usize>> = vec![];
+        for gap in self.gaps.drain(..) {
+            match whole.last_mut() {
+                Some(last) if last.end == gap.start => last.end = gap.end,
+                _ => whole.push(gap),
+            }
         }
+        whole.iter().for_each(give_back);
+        *lock(&KNOWN) = whole;
     }
+}
+
+/// Maps memory that nobody can access where the kernel likes.
+fn anywhere(bytes: usize) -> Option<usize> {
+    map(0, bytes, 0)
+}
+
+/// Maps such memory there, unless something is mapped there.
+fn take(place: &Range<usize>) -> bool {
+    map(place.start, place.len(), libc::MAP_FIXED_NOREPLACE) == Some(place.start)
+}
+
+fn map(address: usize, bytes: usize, flags: libc::c_int) -> Option<usize> {
+    let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: new memory, in place of nothing.
+    let address = unsafe { kernel::mmap(address as *mut c_void, bytes, libc::PROT_NONE, flags, -1, 0) };
+    (address != libc::MAP_FAILED).then_some(address as usize)
+}
+
+fn give_back(piece: &Range<usize>) {
+    // SAFETY: this module has mapped it, and nobody uses it.
+    unsafe { kernel::munmap(piece.start as *mut c_void, piece.len()) };
 }
 
 /// The gaps between mappings from an address on, without the one below the initial stack, which the kernel does not

@@ -1,7 +1,7 @@
 //! Loading libraries of the program's own, on node 0.
 
 use super::companions::{self, Companions};
-use super::gaps::{Filler, free_in};
+use super::gaps::{Filler, HUGE_PAGE, free_in};
 use super::loading::{self, Loading};
 use super::opened::{self, Opened};
 use super::request::Answer;
@@ -21,9 +21,6 @@ use std::path::{Path, PathBuf};
 
 /// Pages of the stack that the loader's own system calls may write to.
 const STACK_PAGES: usize = 16;
-
-/// The kernel may align mappings of long files to this.
-const HUGE_PAGE: usize = 2 << 20;
 
 /// Free bytes that the loader needs besides: it maps its list of libraries meanwhile, and other threads may map something.
 const SPARE: usize = 1 << 20;
@@ -48,10 +45,9 @@ pub(super) fn touch_stack() {
 pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int) -> Result<Answer, String> {
     let Some(path) = search::library_of(name, caller) else { return Ok(from_start(name, flags)) };
     if let Some(library) = opened::in_file(&path) {
-        if flags & libc::RTLD_GLOBAL != 0 {
-            // Later libraries find its symbols.
-            let _ = loading::load(&path, flags | libc::RTLD_NOLOAD);
-        }
+        // Of a library that came with another one the loader does not know yet where its symbols are to be looked up; and by
+        // `RTLD_GLOBAL` later libraries find them.
+        let _ = loading::load(&path, flags | libc::RTLD_NOLOAD);
         return Ok(Answer::Library(library.handle, 0));
     }
     if flags & libc::RTLD_NOLOAD != 0 {
@@ -111,6 +107,7 @@ fn needs_order(path: &Path) -> bool {
 
 /// Free bytes needed besides the library: the loader and, for long files, the kernel reserve more to align it.
 fn slack(file: &LibraryFile) -> usize {
+    // The kernel may align mappings of long files to huge pages.
     let round = if file.length >= HUGE_PAGE { HUGE_PAGE } else { 0 };
     round.max(if file.align > PAGE_SIZE { file.align } else { 0 })
 }
@@ -138,8 +135,9 @@ impl Group<'_> {
             return Err("out of memory".to_owned());
         }
         let loaded = self.load_within(&hole, files);
-        for rest in free_in(&hole) {
-            // SAFETY: nothing is mapped there.
+        let taken = loaded.iter().flat_map(|(_, objects, _)| objects).map(replica::pages_of).collect();
+        for rest in free_in(&hole, taken) {
+            // SAFETY: nobody has mapped anything there.
             if unsafe { self.node.include_pages(rest.clone()) } {
                 self.node.unmap_pages(rest.start, rest.len());
             }
@@ -229,6 +227,7 @@ impl Group<'_> {
                 handle: node.allocate(size_of::<usize>(), 16, Caller::NONE).ok_or("out of memory")?,
                 real: if is_wanted { real } else { real_handle(object) },
                 is_whole: true,
+                calls: system_calls::may_call(object),
                 locals: locals(object, prepared),
             };
             if is_wanted {
@@ -240,8 +239,10 @@ impl Group<'_> {
         replica::give(node, &libraries, self.flags)
             .ok_or_else(|| self.refuse("another node could not load it at the same place"))?;
         for (object, library) in libraries {
-            // SAFETY: the object is never unloaded, and its initialisers have not run yet.
-            unsafe { system_calls::replace_in(object, &library.path) };
+            if library.calls {
+                // SAFETY: the object is never unloaded, and its initialisers have not run yet.
+                unsafe { system_calls::replace_in(object, &library.path) };
+            }
             opened::add(library);
         }
         let initialisers: Vec<_> = all.into_iter().flat_map(|prepared| prepared.initialisers).collect();

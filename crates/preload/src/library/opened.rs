@@ -19,6 +19,8 @@ pub(super) struct Opened {
     pub real: usize,
     /// This node's loader can find all its symbols, and those of what it needs.
     pub is_whole: bool,
+    /// Its code may make [system calls](crate::system_calls) by the instruction itself.
+    pub calls: bool,
     /// The loader's number for its thread-local variables on this node, and their distance from a thread's control block.
     pub locals: Option<(usize, u64)>,
 }

@@ -38,6 +38,8 @@ struct Replica {
     flags: c_int,
     /// The distance of its thread-local variables from each thread's control block, if it has some.
     locals: Option<u64>,
+    /// Its code may make system calls by the instruction itself.
+    calls: bool,
     /// The file that is changed; `None`: zeros.
     version: Option<FileVersion>,
     /// How long the file becomes.
@@ -111,6 +113,7 @@ fn write(
         handle: library.handle,
         flags,
         locals: library.locals.map(|(_, distance)| distance),
+        calls: library.calls,
         version: (!whole).then_some(image.version),
         file: image.bytes().len(),
         path: path.len(),
@@ -236,14 +239,17 @@ fn load(node: &'static Node, replica: &Replica, path: &Path, file: &File) -> Opt
             return None;
         }
     }
-    // SAFETY: as above.
-    unsafe { system_calls::replace_in(&object, path) };
+    if replica.calls {
+        // SAFETY: as above.
+        unsafe { system_calls::replace_in(&object, path) };
+    }
     opened::add(Opened {
         path: path.to_owned(),
         base: object.base(),
         handle: replica.handle,
         real,
         is_whole: false,
+        calls: replica.calls,
         locals: prepared.distance.map(|distance| (object.thread_module(), distance)),
     });
     Some(())
