@@ -4,6 +4,7 @@
 //! the same place. There `syscall` is called as the C library's function of this name, which does what a program of several nodes needs. Calls that
 //! change what the thread executes are made as they are, by a copy of the instruction.
 
+use crate::map::FileCopy;
 use crate::numbers::many;
 use crate::traps::{self, TRAP};
 use crate::{errno, io, report};
@@ -13,6 +14,7 @@ use gondwana_page::{PAGE_SIZE, to_usize};
 use libc::{c_long, ucontext_t};
 use std::arch::naked_asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count};
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -64,34 +66,37 @@ pub(crate) fn begin() {
     let objects = unsafe { loaded::select(|object| object.is_of_program()) };
     for (index, object) in objects.iter().enumerate() {
         let file = if index == 0 { Path::new("/proc/self/exe") } else { object.path() };
-        if may_call(object) {
-            // SAFETY: nothing of the program runs yet.
-            unsafe { replace_in(object, file) };
-        }
+        // SAFETY: nothing of the program runs yet.
+        unsafe { replace_in(object, file, &find_in(object, file)) };
     }
 }
 
-/// Replaces the instructions of an object that was loaded from a file, and that [may](may_call) have some.
-///
-/// # Safety
-/// It is never unloaded, and no thread executes its code yet.
-pub(crate) unsafe fn replace_in(object: &LoadedObject<'static>, file: &Path) {
-    if !state_is_known() {
-        return;
+/// The instructions of an object that was loaded from a file; none if the file cannot be read.
+pub(crate) fn find_in(object: &LoadedObject<'_>, file: &Path) -> Vec<SystemCall> {
+    if !may_call(object) {
+        return vec![];
     }
-    let Ok(calls) = std::fs::read(file).map_err(drop).and_then(|image| system_calls(&image).map_err(drop))
-    else {
-        return;
-    };
+    let image = File::open(file).ok().and_then(|file| {
+        let length = file.metadata().ok()?.len();
+        FileCopy::of(&file, to_usize(length))
+    });
+    let calls = image.and_then(|image| system_calls(&image).ok()).unwrap_or_default();
     let text = object.text();
     // The file may be another one by now.
     let is_there = |call: &SystemCall| {
         let place = object.base().wrapping_add(to_usize(call.address));
         text.contains(&place) && text.contains(&(place + 1)) && code(place..place + 2) == SYSTEM_CALL
     };
-    let calls: Vec<SystemCall> = calls.into_iter().filter(is_there).collect();
+    calls.into_iter().filter(is_there).collect()
+}
+
+/// Replaces instructions of an object that was loaded from a file.
+///
+/// # Safety
+/// The object has them. It is never unloaded, and no thread executes its code yet.
+pub(crate) unsafe fn replace_in(object: &LoadedObject<'_>, file: &Path, calls: &[SystemCall]) {
     // SAFETY: the caller's promise.
-    if !calls.is_empty() && unsafe { replace(object, &calls) }.is_none() {
+    if !calls.is_empty() && state_is_known() && unsafe { replace(object, calls) }.is_none() {
         report::line(&format!(
             "{}: the system does not let its code be changed: system calls that it makes without the C library go to the kernel of the thread's node",
             file.display()
@@ -100,7 +105,7 @@ pub(crate) unsafe fn replace_in(object: &LoadedObject<'static>, file: &Path) {
 }
 
 /// True if the code of an object seems to have such instructions.
-pub(crate) fn may_call(object: &LoadedObject<'static>) -> bool {
+fn may_call(object: &LoadedObject<'_>) -> bool {
     let wanted = libc::PF_R | libc::PF_X;
     let mut segments = object.loads().filter(|header| header.p_flags & wanted == wanted);
     segments.any(|header| {
@@ -120,8 +125,8 @@ fn code(range: Range<usize>) -> &'static [u8] {
 }
 
 /// # Safety
-/// As for [`replace_in`]; the instructions are there.
-unsafe fn replace(object: &LoadedObject<'static>, calls: &[SystemCall]) -> Option<()> {
+/// As for [`replace_in`].
+unsafe fn replace(object: &LoadedObject<'_>, calls: &[SystemCall]) -> Option<()> {
     let bytes = calls.len() * CODE;
     let near = traps::room_near(&object.text(), bytes);
     let room = near.or_else(|| traps::map(0, bytes))?;

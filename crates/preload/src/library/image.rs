@@ -2,23 +2,21 @@
 //!
 //! A node that has the library's own file is told only where this one differs.
 
-use crate::map::kernel;
+use crate::map::FileCopy;
 use gondwana_elf::loaded::LoadedObject;
 use gondwana_elf::{FileVersion, strip};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_page::to_usize;
 use std::fs::File;
-use std::ops::{Deref, DerefMut, Range};
-use std::os::fd::AsRawFd;
+use std::ops::Range;
 use std::path::Path;
-use std::ptr::null_mut;
 
 /// The file, and the library's own one.
 pub(super) struct Image {
-    bytes: Mapping,
+    bytes: FileCopy,
     /// How long the file is.
     length: usize,
-    original: Mapping,
+    original: FileCopy,
     /// The library's own file.
     pub version: FileVersion,
 }
@@ -29,7 +27,7 @@ impl Image {
         let file = File::open(path).ok()?;
         let version = FileVersion::of(&file.metadata().ok()?);
         let length = to_usize(version.bytes);
-        let (original, mut bytes) = (Mapping::of(&file, length)?, Mapping::of(&file, length)?);
+        let (original, mut bytes) = (FileCopy::of(&file, length)?, FileCopy::of(&file, length)?);
         let section = object.segment(libc::PT_DYNAMIC)?;
         let section = to_usize(section.p_offset)..to_usize(section.p_offset + section.p_filesz);
         let mut length = 0;
@@ -77,46 +75,6 @@ fn changes(bytes: &[u8], original: &[u8]) -> Vec<Range<usize>> {
         }
     }
     changes
-}
-
-/// The contents of a file, of which this process has its own version.
-struct Mapping {
-    start: *mut u8,
-    length: usize,
-}
-
-impl Mapping {
-    /// So many bytes of a file, from its first on.
-    fn of(file: &File, length: usize) -> Option<Self> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: maps anywhere.
-        let start =
-            unsafe { kernel::mmap(null_mut(), length, access, libc::MAP_PRIVATE, file.as_raw_fd(), 0) };
-        (start != libc::MAP_FAILED && length > 0).then_some(Self { start: start.cast(), length })
-    }
-}
-
-impl Deref for Mapping {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: it is mapped as long as this value lives.
-        unsafe { std::slice::from_raw_parts(self.start, self.length) }
-    }
-}
-
-impl DerefMut for Mapping {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above; the mapping is this value's own.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: nobody uses it any more.
-        unsafe { kernel::munmap(self.start.cast(), self.length) };
-    }
 }
 
 #[cfg(test)]

@@ -221,13 +221,14 @@ impl Group<'_> {
             }
             let path = std::fs::canonicalize(object.path()).unwrap_or_default();
             let is_wanted = path == self.path;
+            let calls = system_calls::find_in(object, &path);
             let library = Opened {
                 path,
                 base: object.base(),
                 handle: node.allocate(size_of::<usize>(), 16, Caller::NONE).ok_or("out of memory")?,
                 real: if is_wanted { real } else { real_handle(object) },
                 is_whole: true,
-                calls: system_calls::may_call(object),
+                calls,
                 locals: locals(object, prepared),
             };
             if is_wanted {
@@ -239,10 +240,8 @@ impl Group<'_> {
         replica::give(node, &libraries, self.flags)
             .ok_or_else(|| self.refuse("another node could not load it at the same place"))?;
         for (object, library) in libraries {
-            if library.calls {
-                // SAFETY: the object is never unloaded, and its initialisers have not run yet.
-                unsafe { system_calls::replace_in(object, &library.path) };
-            }
+            // SAFETY: the object is never unloaded, and its initialisers have not run yet.
+            unsafe { system_calls::replace_in(object, &library.path, &library.calls) };
             opened::add(library);
         }
         let initialisers: Vec<_> = all.into_iter().flat_map(|prepared| prepared.initialisers).collect();

@@ -1,5 +1,6 @@
 //! The libraries that were opened while the program runs, as this node has them.
 
+use gondwana_atomics::SystemCall;
 use gondwana_elf::loaded::{self, LoadedObject};
 use gondwana_locks::lock;
 use std::ffi::CStr;
@@ -19,8 +20,8 @@ pub(super) struct Opened {
     pub real: usize,
     /// This node's loader can find all its symbols, and those of what it needs.
     pub is_whole: bool,
-    /// Its code may make [system calls](crate::system_calls) by the instruction itself.
-    pub calls: bool,
+    /// The [system calls](crate::system_calls) that its code makes by the instruction itself.
+    pub calls: Vec<SystemCall>,
     /// The loader's number for its thread-local variables on this node, and their distance from a thread's control block.
     pub locals: Option<(usize, u64)>,
 }

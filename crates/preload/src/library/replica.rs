@@ -6,6 +6,7 @@ use super::image::Image;
 use super::opened::{self, Opened};
 use super::{load, loading};
 use crate::system_calls;
+use gondwana_atomics::SystemCall;
 use gondwana_elf::FileVersion;
 use gondwana_elf::loaded::{self, LoadedObject};
 use gondwana_memory::PAGE_SIZE;
@@ -25,8 +26,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// How many bytes are written to a file at once.
 const PART: usize = 1 << 16;
 
-/// A library for other nodes, in shared memory: its path, then what changes in its file follow, each change with its place and its
-/// length before it.
+/// A library for other nodes, in shared memory. Its path follows, its system calls, each with its two numbers, and what changes in its file, each
+/// change with its place and its length before it.
 #[repr(C)]
 struct Replica {
     /// The library that is loaded after it; 0 if there is none.
@@ -38,15 +39,17 @@ struct Replica {
     flags: c_int,
     /// The distance of its thread-local variables from each thread's control block, if it has some.
     locals: Option<u64>,
-    /// Its code may make system calls by the instruction itself.
-    calls: bool,
     /// The file that is changed; `None`: zeros.
     version: Option<FileVersion>,
     /// How long the file becomes.
     file: usize,
     path: usize,
+    calls: usize,
     changes: usize,
 }
+
+/// Bytes of a system call: its address, and how many bytes before it can be moved.
+const CALL: usize = 2 * size_of::<u64>();
 
 /// What a node says to libraries.
 const FAILED: usize = 0;
@@ -99,30 +102,33 @@ fn write(
     (flags, whole, next): (c_int, bool, usize),
 ) -> Option<usize> {
     let path = library.path.as_os_str().as_bytes();
+    let calls = library.calls.iter().flat_map(|call| [call.address, call.before]);
+    let calls: Vec<u8> = calls.flat_map(u64::to_ne_bytes).collect();
     let changes = if whole { std::iter::once(0..image.bytes().len()).collect() } else { image.changes() };
-    let mut rest = path.to_vec();
+    let mut rest = [path, &calls].concat();
+    let head = rest.len();
     for change in changes {
         rest.extend([change.start, change.len()].map(usize::to_ne_bytes).as_flattened());
         rest.extend(&image.bytes()[change]);
     }
     let pages = pages_of(object);
-    let head = Replica {
+    let replica = Replica {
         next,
         start: pages.start,
         bytes: pages.len(),
         handle: library.handle,
         flags,
         locals: library.locals.map(|(_, distance)| distance),
-        calls: library.calls,
         version: (!whole).then_some(image.version),
         file: image.bytes().len(),
         path: path.len(),
-        changes: rest.len() - path.len(),
+        calls: calls.len(),
+        changes: rest.len() - head,
     };
     let address = node.allocate(size_of::<Replica>() + rest.len(), 16, Caller::NONE)?;
     // SAFETY: the block is long enough for all that is written to it.
     unsafe {
-        (address as *mut Replica).write(head);
+        (address as *mut Replica).write(replica);
         std::ptr::copy_nonoverlapping(rest.as_ptr(), (address as *mut Replica).add(1).cast(), rest.len());
     }
     Some(address)
@@ -143,14 +149,15 @@ unsafe extern "C" fn take(first: usize) -> usize {
         let (replica, rest) = unsafe {
             let replica = &*(next as *const Replica);
             let rest = (replica as *const Replica).add(1).cast::<u8>();
-            (replica, std::slice::from_raw_parts(rest, replica.path + replica.changes))
+            (replica, std::slice::from_raw_parts(rest, replica.path + replica.calls + replica.changes))
         };
-        let (path, changes) = rest.split_at(replica.path);
+        let (path, rest) = rest.split_at(replica.path);
+        let (calls, changes) = rest.split_at(replica.calls);
         let path = Path::new(OsStr::from_bytes(path));
         // One of them may have been loaded before a file was not there.
         if opened::with_handle(replica.handle).is_none() {
             let Some(file) = file(replica, path, changes) else { return LACKS_FILE };
-            if load(node, replica, path, &file).is_none() {
+            if load(node, replica, (path, calls), &file).is_none() {
                 return FAILED;
             }
         }
@@ -206,7 +213,7 @@ fn copy(from: &File, to: &File, mut bytes: usize) -> Option<()> {
     Some(())
 }
 
-fn load(node: &'static Node, replica: &Replica, path: &Path, file: &File) -> Option<()> {
+fn load(node: &'static Node, replica: &Replica, (path, calls): (&Path, &[u8]), file: &File) -> Option<()> {
     let pages = replica.start..replica.start + replica.bytes;
     // SAFETY: the pages were allocated for the library, so that nobody uses them.
     if !unsafe { node.exclude_pages(pages.clone()) } {
@@ -239,17 +246,18 @@ fn load(node: &'static Node, replica: &Replica, path: &Path, file: &File) -> Opt
             return None;
         }
     }
-    if replica.calls {
-        // SAFETY: as above.
-        unsafe { system_calls::replace_in(&object, path) };
-    }
+    let number = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
+    let call = |call: &[u8]| SystemCall { address: number(&call[..8]), before: number(&call[8..]) };
+    let calls: Vec<SystemCall> = calls.chunks_exact(CALL).map(call).collect();
+    // SAFETY: as above; node 0 has found the calls in the same file.
+    unsafe { system_calls::replace_in(&object, path, &calls) };
     opened::add(Opened {
         path: path.to_owned(),
         base: object.base(),
         handle: replica.handle,
         real,
         is_whole: false,
-        calls: replica.calls,
+        calls,
         locals: prepared.distance.map(|distance| (object.thread_module(), distance)),
     });
     Some(())

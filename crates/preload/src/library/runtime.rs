@@ -124,7 +124,7 @@ fn add(object: &LoadedObject<'_>, path: &Path, (handle, real): (usize, usize), d
         handle,
         real,
         is_whole: true,
-        calls: false,
+        calls: vec![],
         locals: distance.map(|distance| (object.thread_module(), distance)),
     });
 }

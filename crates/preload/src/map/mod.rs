@@ -12,6 +12,7 @@ use std::arch::naked_asm;
 use std::ops::Range;
 
 mod change;
+mod file_copy;
 mod files;
 mod forbidden;
 pub(crate) mod kernel;
@@ -20,6 +21,7 @@ mod pages;
 mod protection;
 mod segments;
 
+pub(crate) use file_copy::FileCopy;
 pub(crate) use files::{change_file_here, map_everywhere};
 pub(crate) use protection::{allow_again, allow_here, forbid_here, is_beyond_file, protect_here};
 
