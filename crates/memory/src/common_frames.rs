@@ -1,6 +1,7 @@
 //! Common pages: pages that all nodes of a computer map from one file, so that the hardware keeps them coherent.
 
 use crate::MemoryError;
+use crate::common_set::CommonSet;
 use crate::files::out_of_the_way;
 use crate::geometry::{PAGE_SIZE, RUNTIME_BASE};
 use crate::mapping::{map_at, map_common, map_copy, protection};
@@ -59,6 +60,8 @@ pub(crate) struct CommonFrames {
     pages: u32,
     /// The pages that this node uses there: runs with gaps between them, each by its first page, with its end.
     runs: BTreeMap<u32, u32>,
+    /// Those of them that the program sees there.
+    shown: CommonSet,
     /// So many runs may there be before this node makes more pages common that begin one.
     most: usize,
 }
@@ -87,7 +90,13 @@ impl CommonFrames {
         // All nodes map what one of them makes common.
         let most = mappings_allowed() / OF_MAPPINGS / 2 / usize::from(nodes);
         let (offset, view) = (start + WORDS_BYTES, base + WORDS_BYTES);
-        Ok(Some(Self { file, offset, view, pages, runs: BTreeMap::new(), most }))
+        let (runs, shown) = (BTreeMap::new(), CommonSet::new(pages)?);
+        Ok(Some(Self { file, offset, view, pages, runs, shown, most }))
+    }
+
+    /// The pages that the program uses there.
+    pub(crate) fn shown(&self) -> &CommonSet {
+        &self.shown
     }
 
     /// The words in front of the pages.
@@ -130,6 +139,7 @@ impl CommonFrames {
         unsafe {
             map_common(base, bytes, self.file.as_fd(), self.offset_of(pages.start), protection, filled)?
         };
+        self.shown.insert(pages.clone());
         self.insert(pages);
         Ok(())
     }
@@ -202,6 +212,7 @@ mod tests {
             view: 0,
             pages: 64,
             runs: BTreeMap::new(),
+            shown: CommonSet::new(64).unwrap(),
             most: mappings_allowed(),
         }
     }

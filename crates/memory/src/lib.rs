@@ -4,6 +4,7 @@
 
 mod access;
 mod common_frames;
+mod common_set;
 pub mod diff;
 mod error;
 mod files;
@@ -23,6 +24,7 @@ mod twins;
 
 pub use access::{Mechanism, Missing, probe_userfaultfd};
 pub use common_frames::CommonWords;
+pub use common_set::CommonSet;
 pub use error::MemoryError;
 pub use files::out_of_the_way;
 pub use geometry::{Geometry, LOW, PAGE_SIZE, PageBytes, RUNTIME_BASE, SPAN_BASE, Segment};

@@ -3,7 +3,7 @@
 use crate::{Hooks, MappedFiles};
 use gondwana_coherence::{Layout, Page};
 use gondwana_control::{Boot, Consistency, FabricBoot, machine};
-use gondwana_memory::{Geometry, ThreadMemory};
+use gondwana_memory::{CommonSet, Geometry, ThreadMemory};
 use gondwana_topology::{Id, Machine, NodeId};
 
 /// What a node knows from its start.
@@ -15,6 +15,8 @@ pub struct Setup {
     pub(crate) layout: Layout,
     pub(crate) thread_memory: ThreadMemory,
     pub(crate) mapped_files: MappedFiles,
+    /// The common pages that the program uses.
+    pub(crate) common_pages: Option<CommonSet>,
     /// Bytes of stack that a thread gets unless it asks otherwise.
     pub(crate) stack_bytes: usize,
 }
@@ -74,6 +76,12 @@ impl Setup {
     #[must_use]
     pub fn is_shared(&self, address: usize) -> bool {
         self.geometry.page_of(address).is_some()
+    }
+
+    /// True if all of this memory is in common pages, which no node takes from another: the kernel can access it as the program can.
+    #[must_use]
+    pub fn is_in_common_pages(&self, start: usize, length: usize) -> bool {
+        self.common_pages.as_ref().is_some_and(|pages| pages.holds(&self.geometry, start, length))
     }
 
     /// True if the address is a shared one of [`LOW`](gondwana_memory::LOW).

@@ -150,6 +150,7 @@ impl Node {
         let start = ThreadMemory::length(boot.nodes, boot.span);
         let share = |_| pages.share(common.as_fd(), start, boot.nodes);
         let words = boot.common_after.map(share).transpose()?.flatten();
+        let common_pages = pages.common_set();
         let common_after = boot.common_after.filter(|_| words.is_some());
         let together = matches!(boot.fabric, FabricBoot::Shm { .. });
         let thread_memory = ThreadMemory::map(boot.node, boot.nodes, boot.span, common, together)?;
@@ -247,6 +248,7 @@ impl Node {
                 geometry,
                 layout,
                 thread_memory,
+                common_pages,
                 stack_bytes: stack_limit(),
             },
         }));

@@ -2,6 +2,7 @@
 
 use super::Pages;
 use crate::common_frames::{CommonFrames, CommonWords};
+use crate::common_set::CommonSet;
 use crate::{MemoryError, diff};
 use gondwana_page::Access;
 use std::ops::Range;
@@ -21,6 +22,12 @@ impl Pages {
     ) -> Result<Option<CommonWords>, MemoryError> {
         self.common = CommonFrames::new(file, start, self.geometry.pages(), nodes)?;
         Ok(self.common.as_ref().map(CommonFrames::words))
+    }
+
+    /// The common pages that the program uses, as they become more; `None` if none may be.
+    #[must_use]
+    pub fn common_set(&self) -> Option<CommonSet> {
+        self.common.as_ref().map(|common| common.shown().clone())
     }
 
     /// True if the program uses a common page here.

@@ -109,6 +109,8 @@ unsafe fn other(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
                 libc::posix_fadvise(Taken::of(a), Taken::of(b), Taken::of(c), Taken::of(d))
             }))
         }
+        // Their queues are memory of one process. Programs have another way, for systems without them.
+        libc::SYS_io_setup | libc::SYS_io_uring_setup => Some(with_error(libc::ENOSYS)),
         // SAFETY: the caller's promise.
         _ => unsafe { signals_by_number::call(number, arguments) },
     }

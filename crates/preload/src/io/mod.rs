@@ -6,6 +6,7 @@
 
 mod allocating;
 mod asynchronous;
+mod blocks;
 pub(crate) mod buffered;
 mod buffers;
 mod by_number;

@@ -1,13 +1,15 @@
 //! Reading and writing descriptors through a private buffer.
 //!
 //! A call that meets a page which another node has just taken would stop half way, and a program does not expect a
-//! short count from a file. So the kernel accesses private memory only.
+//! short count from a file. So the kernel accesses private memory only, and common pages, which nobody takes.
 
+use super::blocks::Blocks;
 use super::descriptors::{MOST_THERE, Place, There, is_file, place};
 use super::{Buffer, is_shared};
 use crate::accesses;
 use crate::numbers::many;
 use crate::pthread::cancel::{at_point_if, is_point};
+use gondwana_node::Node;
 use gondwana_sys::Argument;
 use libc::{c_int, c_void, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
 
@@ -16,13 +18,17 @@ use libc::{c_int, c_void, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
 const PIECE: usize = 1 << 20;
 
 /// The program's memory for a transfer: one range or several.
-struct Memory(Vec<(*mut u8, usize)>);
+struct Memory {
+    parts: Vec<(*mut u8, usize)>,
+    /// The call names the one range itself, and no vector that the kernel would have to read.
+    is_plain: bool,
+}
 
 impl Memory {
     /// # Safety
     /// The range is memory of the program.
     unsafe fn of(start: *const c_void, length: usize) -> Option<Self> {
-        Some(Self(vec![(start as *mut u8, length)]))
+        Some(Self { parts: vec![(start as *mut u8, length)], is_plain: true })
     }
 
     /// `None` if the vector is nowhere.
@@ -35,15 +41,23 @@ impl Memory {
         pieces
             .map(|piece| piece.map(|piece| (piece.iov_base.cast(), piece.iov_len)))
             .collect::<Option<_>>()
-            .map(Self)
+            .map(|parts| Self { parts, is_plain: false })
     }
 
     fn is_shared(&self) -> bool {
-        self.0.iter().any(|&(start, length)| is_shared(start.cast(), length))
+        self.parts.iter().any(|&(start, length)| is_shared(start.cast(), length))
+    }
+
+    /// True if the kernel can access the memory at any time, as the program passes it.
+    fn is_present(&self) -> bool {
+        let is_common = |&(start, length): &(*mut u8, usize)| {
+            Node::current().is_some_and(|node| node.is_in_common_pages(start as usize, length))
+        };
+        !self.is_shared() || self.is_plain && self.parts.iter().all(is_common)
     }
 
     fn length(&self) -> usize {
-        self.0.iter().map(|(_, length)| length).sum()
+        self.parts.iter().map(|(_, length)| length).sum()
     }
 
     /// Calls `copy(place, offset in the buffer, length)` for the parts of the memory that `length` bytes from
@@ -55,7 +69,7 @@ impl Memory {
         mut copy: impl FnMut(*mut u8, usize, usize) -> usize,
     ) -> usize {
         let (mut before, mut done) = (0, 0);
-        for &(start, size) in &self.0 {
+        for &(start, size) in &self.parts {
             let from = offset.max(before);
             let to = (offset + length).min(before + size);
             if from < to {
@@ -72,7 +86,10 @@ impl Memory {
 
     /// True if the first byte can be read, or there is none.
     fn begins(&self) -> bool {
-        self.0.iter().find(|(_, length)| *length > 0).is_none_or(|&(start, _)| accesses::is_readable(start))
+        self.parts
+            .iter()
+            .find(|(_, length)| *length > 0)
+            .is_none_or(|&(start, _)| accesses::is_readable(start))
     }
 }
 
@@ -113,7 +130,7 @@ fn transfer(
     if into_memory && !memory.begins() {
         return fault(0);
     }
-    let mut buffer = vec![0u8; total.min(most)];
+    let mut buffer = Blocks::new(total.min(most));
     let mut done = 0;
     loop {
         let wanted = (total - done).min(most);
@@ -172,7 +189,7 @@ pub(super) unsafe fn received(
         recvfrom: fn(c_int, *mut c_void, size_t, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t
     );
     // SAFETY: as promised.
-    if let Some(whole) = unsafe { Memory::of(memory, count) }.filter(Memory::is_shared) {
+    if let Some(whole) = unsafe { Memory::of(memory, count) }.filter(|memory| !memory.is_present()) {
         // SAFETY: the buffer is private and as long as told.
         transfer(fd, &whole, true, Mover::Here, |buffer, length, _| unsafe {
             real(fd, buffer, length, flags, address, size)
@@ -217,7 +234,7 @@ macro_rules! transferring {
                     crate::errno::set(libc::EFAULT);
                     return -1;
                 };
-                if matches!($mover, Mover::Here) && !memory.is_shared() {
+                if matches!($mover, Mover::Here) && memory.is_present() {
                     // SAFETY: forwards the caller's arguments.
                     return unsafe { crate::real!($name: fn(c_int $(, $type)*) -> ssize_t)($fd $(, $argument)*) };
                 }

@@ -2,6 +2,7 @@
 
 use super::status::status;
 use crate::io::Failing;
+use crate::io::blocks::Blocks;
 use crate::pthread::cancel::be_interruptible;
 use gondwana_locks::lock;
 use gondwana_node::{CallMemory, DescriptorCall, DescriptorDone, Direction, Pointer};
@@ -18,30 +19,24 @@ type Function = unsafe extern "C-unwind" fn(u64, u64, u64, u64, u64, u64) -> i64
 /// Memory of a call, as aligned as any that a program may pass.
 struct Range {
     memory: CallMemory,
-    words: Vec<u128>,
+    bytes: Blocks,
 }
 
 impl Range {
     /// Takes the contents from what travelled with the call.
     fn new(memory: CallMemory, bytes: &mut &[u8]) -> Self {
         let length = memory.length as usize;
-        let mut range = Self { memory, words: vec![0; length.div_ceil(size_of::<u128>())] };
+        let mut range = Self { memory, bytes: Blocks::new(length) };
         if memory.direction != Direction::Filled {
             let (contents, rest) = bytes.split_at_checked(length).unwrap_or((bytes, &[]));
             *bytes = rest;
-            range.bytes_mut()[..contents.len()].copy_from_slice(contents);
+            range.bytes[..contents.len()].copy_from_slice(contents);
         }
         range
     }
 
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        let length = self.memory.length as usize;
-        // SAFETY: the words have at least that many bytes, all initialised.
-        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), length) }
-    }
-
     fn address(&self) -> u64 {
-        self.words.as_ptr() as u64
+        self.bytes.as_ptr() as u64
     }
 }
 
@@ -68,8 +63,8 @@ pub(crate) fn call_at_once(call: &DescriptorCall, bytes: &[u8]) -> Option<Descri
         _ => return None,
     };
     crate::errno::set(before);
-    // The file system cannot do it without waiting, or not say so.
-    done.filter(|done| ![libc::EAGAIN, libc::EOPNOTSUPP].contains(&done.error))
+    // The file system cannot do it without waiting, or not say so, or takes aligned memory only.
+    done.filter(|done| ![libc::EAGAIN, libc::EOPNOTSUPP, libc::EINVAL].contains(&done.error))
 }
 
 /// Makes a system call, after which memory travels unless it has failed.
@@ -129,7 +124,7 @@ pub(crate) fn call_here(
                 }
             }
             Pointer::Inside { memory, at } => {
-                let outer = ranges.get_mut(usize::from(memory)).map(Range::bytes_mut);
+                let outer = ranges.get_mut(usize::from(memory)).map(|range| &mut *range.bytes);
                 let place = outer.and_then(|outer| outer.get_mut(at as usize..at as usize + WORD));
                 if let Some(place) = place {
                     place.copy_from_slice(&address.to_ne_bytes());
@@ -152,13 +147,13 @@ pub(crate) fn call_here(
             break (result, error);
         }
     };
-    let written = ranges.iter_mut().flat_map(|range| {
+    let written = ranges.iter().flat_map(|range| {
         let length = match range.memory.direction {
             Direction::Read => 0,
             Direction::Changed => range.memory.length as usize,
             Direction::Filled => usize::try_from(result).unwrap_or(0).min(range.memory.length as usize),
         };
-        range.bytes_mut()[..length].to_vec()
+        range.bytes[..length].to_vec()
     });
     DescriptorDone { result, error, bytes: written.collect() }
 }
