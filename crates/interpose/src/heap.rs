@@ -82,6 +82,7 @@ impl<G: CallGuard> CLibraryHeap<G> {
         realloc = c"__libc_realloc"(block: *mut c_void, size: usize) -> *mut c_void;
         free = c"__libc_free"(block: *mut c_void);
         memalign = c"__libc_memalign"(alignment: usize, size: usize) -> *mut c_void;
+        usable_size = c"malloc_usable_size"(block: *mut c_void) -> usize;
         mallopt = c"mallopt"(option: c_int, value: c_int) -> c_int;
     }
 }

@@ -302,8 +302,7 @@ pub(crate) unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> usiz
     match Node::current() {
         Some(node) if node.is_shared(pointer as usize) => node.usable_size(pointer as usize),
         // SAFETY: the pointer came from the C library's allocator.
-        _ => Node::inherited_block(pointer as usize).unwrap_or_else(|| unsafe {
-            crate::real!(malloc_usable_size: fn(*mut c_void) -> usize)(pointer)
-        }),
+        _ => Node::inherited_block(pointer as usize)
+            .unwrap_or_else(|| unsafe { Private::usable_size(pointer) }),
     }
 }

@@ -173,6 +173,19 @@ static void channels(void)
     EXPECT(0, close(passed));
     EXPECT(6, read(ends[0], text, sizeof text));
     EXPECT(0, memcmp(text, "passed", 6));
+    /* Batches. */
+    struct iovec words[3] = {{"one", 3}, {"two", 3}, {"six", 3}}, places[2] = {{text, 4}, {text + 50, 5}};
+    struct mmsghdr sent[3] = {{.msg_len = 0}}, taken[2] = {{.msg_len = 0}};
+    for (int i = 0; i < 3; i++)
+        sent[i].msg_hdr = (struct msghdr){.msg_iov = &words[i], .msg_iovlen = 1};
+    for (int i = 0; i < 2; i++)
+        taken[i].msg_hdr = (struct msghdr){.msg_iov = &places[i], .msg_iovlen = 1};
+    EXPECT(3, sendmmsg(pair[0], sent, 3, 0));
+    EXPECT(3, sent[2].msg_len);
+    EXPECT(2, recvmmsg(pair[1], taken, 2, MSG_WAITALL, NULL));
+    EXPECT(4, taken[0].msg_len);
+    EXPECT(5, taken[1].msg_len);
+    EXPECT(0, memcmp(text, "onet", 4) | memcmp(text + 50, "wosix", 5));
     EXPECT(0, eventfd_write(event, 5));
     EXPECT(0, eventfd_read(event, &count));
     EXPECT(5, count);

@@ -36,7 +36,8 @@ fn of_message(message: *const msghdr, filled: bool) -> Vec<Buffer> {
 fn of_messages(messages: *mut mmsghdr, count: c_uint, filled: bool, more: Buffer) -> Vec<Buffer> {
     let mut buffers = vec![Buffer::write(messages, count as usize * size_of::<mmsghdr>()), more];
     for index in 0..count as usize {
-        buffers.extend(of_message(header(messages, index), filled));
+        // The headers are in the batch.
+        buffers.extend(of_message(header(messages, index), filled).into_iter().skip(1));
     }
     buffers
 }
@@ -85,8 +86,23 @@ fn with_passed(socket: c_int, messages: &[*const msghdr]) -> Vec<c_int> {
     all
 }
 
+/// All memory of a call travels to the node that has the descriptor, and back: so many bytes of a batch are enough for one call.
+const MOST_OF_BATCH: usize = 64 << 10;
+
+/// How many messages of a batch another node gets at once; one at least. A batch may always end early.
+fn fitting(messages: *mut mmsghdr, count: c_uint) -> c_uint {
+    let mut bytes = 0;
+    let is_too_much = |index: &c_uint| {
+        let buffers = of_message(header(messages, *index as usize), true);
+        bytes += size_of::<mmsghdr>() + buffers.iter().map(|buffer| buffer.length).sum::<usize>();
+        bytes > MOST_OF_BATCH
+    };
+    (0..count).find(is_too_much).map_or(count, |fitting| fitting.max(1))
+}
+
 macro_rules! vectored {
-    ($($order:ident fn $name:ident($fd:ident: c_int, $($argument:ident: $type:ty),*) -> $result:ty = $buffers:expr, $descriptors:expr;)*) => {$(
+    ($($order:ident fn $name:ident($fd:ident: c_int, $($argument:ident: $type:ty),*) -> $result:ty $([$short:ident = $fitting:expr])?
+        = $buffers:expr, $descriptors:expr;)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
@@ -97,6 +113,7 @@ macro_rules! vectored {
                     unsafe { crate::real!($name: fn(c_int, $($type),*) -> $result)($fd, $($argument),*) }
                 }),
                 Place::There(there) => {
+                    $(let $short = $fitting;)?
                     let words = [$fd.word(), $($argument.word()),*];
                     there.call(stringify!($name), &words, &$buffers)
                 }
@@ -110,9 +127,9 @@ vectored! {
     taking fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t = of_message(message, true), [fd];
     giving fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t
         = of_message(message, false), with_passed(fd, &[message]);
-    taking fn recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int
+    taking fn recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int [count = fitting(messages, count)]
         = of_messages(messages, count, true, Buffer::result(timeout)), [fd];
-    giving fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int
+    giving fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int [count = fitting(messages, count)]
         = of_messages(messages, count, false, Buffer::read(messages, 0)), with_passed(fd, &headers(messages, count));
     giving fn vmsplice(fd: c_int, vector: *const iovec, count: usize, flags: c_uint) -> ssize_t = of_vector(vector, count), [fd];
 }
