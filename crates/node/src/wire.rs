@@ -272,6 +272,15 @@ pub enum ProcessChange {
         /// The value that comes with it.
         value: Option<u64>,
     },
+    /// Functions without arguments to be called at each fork; 0 for none.
+    AtFork {
+        /// Before it.
+        prepare: u64,
+        /// After it in the parent.
+        parent: u64,
+        /// After it in the child.
+        child: u64,
+    },
     /// A function to be called at exit; on node 0 only.
     AtExit {
         /// Address of the function.

@@ -1,5 +1,6 @@
 //! How a process becomes a node: before the program's own start-up code runs.
 
+use crate::io::fork_handlers::{self, ForkHandlers};
 use crate::io::{descriptors, stream_memory, stream_order, streams_elsewhere, streams_for_others};
 use crate::numbers::many;
 use crate::stack::on_stack;
@@ -166,6 +167,14 @@ fn apply(change: &ProcessChange) -> c_int {
         ProcessChange::Cancel { thread } => pthread::cancel::request_here(thread),
         ProcessChange::KillThread { thread, signal } => process::kill::send_to_thread_here(thread, signal),
         ProcessChange::TakePending { mask } => process::kill::take_here(mask),
+        ProcessChange::AtFork { prepare, parent, child } => {
+            let [prepare, parent, child] = [prepare, parent, child].map(|address| {
+                // SAFETY: a function for this purpose, which is at the same address on all nodes.
+                unsafe { fork_handlers::at(to_usize(address)) }
+            });
+            fork_handlers::add_here(ForkHandlers { prepare, parent, child });
+            0
+        }
         ProcessChange::AtExit { function, argument, object } => {
             exit::at_exit_here(to_usize(function), to_usize(argument), to_usize(object))
         }

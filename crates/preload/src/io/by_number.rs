@@ -92,7 +92,7 @@ unsafe fn other(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
         // The child has memory of its own in any case.
         libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone if number != libc::SYS_clone || b == 0 => {
             // SAFETY: has no preconditions.
-            let child = unsafe { libc::fork() };
+            let child = unsafe { super::forks::_Fork() };
             Some(child.word())
         }
         // SAFETY: touches no memory.

@@ -1,7 +1,7 @@
 //! Child processes that go on with the program's code.
 
 use super::descriptors::Reopened;
-use super::{delegations, descriptors};
+use super::{delegations, descriptors, fork_handlers};
 use crate::private_stack::on_private_stack;
 use crate::process::identity;
 use crate::pthread::semaphore;
@@ -18,6 +18,14 @@ const PATH: usize = 4096;
 /// As the C library's `fork`.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn fork() -> pid_t {
+    // SAFETY: the caller's promise.
+    fork_handlers::around(|| unsafe { _Fork() })
+}
+
+/// # Safety
+/// As the C library's `_Fork`, which calls no handlers.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn _Fork() -> pid_t {
     if let Some(node) = Node::current() {
         let parent = identity::process();
         delegations::recall_all();
@@ -45,12 +53,12 @@ pub(super) unsafe extern "C" fn fork() -> pid_t {
 }
 
 /// # Safety
-/// As the C library's `vfork`. The child gets its own memory, as by fork: otherwise closing its descriptors would
-/// change the runtime's records of this process's descriptors.
+/// As the C library's `vfork`, which calls no handlers. The child gets its own memory, as by fork: otherwise closing its descriptors
+/// would change the runtime's records of this process's descriptors.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn vfork() -> pid_t {
     // SAFETY: the caller's promise; it may do less than after a fork.
-    unsafe { fork() }
+    unsafe { _Fork() }
 }
 
 /// In a child: a descriptor becomes standard input, output and error, and nothing else. False if it cannot.

@@ -19,6 +19,7 @@ pub(crate) mod delegations;
 pub(crate) mod descriptors;
 mod directories;
 mod exec;
+pub(crate) mod fork_handlers;
 mod forks;
 mod formatted;
 mod fortified;
