@@ -146,8 +146,8 @@ impl Control {
             }
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
-                Some(libc::EINTR) => {}
-                Some(libc::ECONNRESET) => return Ok(false),
+                // The other end has left something unread. What it has sent before is there, and then its end.
+                Some(libc::EINTR | libc::ECONNRESET) => {}
                 _ => return Err(error),
             }
         };
@@ -235,6 +235,18 @@ mod tests {
         };
         assert_eq!(launcher.receive(true).unwrap(), Some(crash));
         assert_eq!(launcher.receive::<Report>(true).unwrap(), None);
+    }
+
+    #[test]
+    fn an_end_with_unread_orders_loses_no_report() {
+        let (launcher, node) = Control::pair().unwrap();
+        node.send(&Report::Up).unwrap();
+        node.send(&Report::Silent).unwrap();
+        launcher.send(&Report::Up).unwrap();
+        drop(node);
+        assert_eq!(launcher.receive(false).unwrap(), Some(Report::Up));
+        assert_eq!(launcher.receive(false).unwrap(), Some(Report::Silent));
+        assert_eq!(launcher.receive::<Report>(false).unwrap(), None);
     }
 
     #[test]
