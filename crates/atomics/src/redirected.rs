@@ -35,6 +35,8 @@ pub struct Redirected {
     pub bytes: usize,
     /// What it does with them.
     pub action: Action,
+    /// It may leave out the last of them, by a mask or because it ends before: they need not be there.
+    pub may_access_less: bool,
     /// Whether others must see the memory either before or after it.
     pub is_atomic: bool,
     /// Where the next instruction is.
@@ -88,6 +90,7 @@ impl Redirected {
             memory: 0,
             bytes,
             action: Action::Any,
+            may_access_less: instruction.op_mask() != Register::None,
             is_atomic,
             next,
             repeat: None,
@@ -104,6 +107,7 @@ impl Redirected {
             instruction.set_memory_displ_size(0);
             redirected.register = register.number();
         }
+        redirected.may_access_less |= redirected.repeat.is_some_and(|repeat| repeat.while_equal.is_some());
         let mut encoder = Encoder::new(64);
         encoder.encode(&instruction, address).ok()?;
         redirected.code = encoder.take_buffer();
@@ -274,6 +278,20 @@ mod tests {
         // stosq once.
         let once = redirected(&[0x48, 0xab], 7 * 16).unwrap();
         assert_eq!((once.bytes, once.action, once.repeat), (8, Action::Writes, None));
+    }
+
+    #[test]
+    fn what_a_mask_leaves_out_need_not_be_there() {
+        // vmovdqu8 ymm2{k2}{z},[rsi]; vmovdqu8 ymm2,[rsi]; repe cmpsb; rep movsb.
+        let forms: [(&[u8], bool); 4] = [
+            (&[0x62, 0xf1, 0x7f, 0xaa, 0x6f, 0x16], true),
+            (&[0x62, 0xf1, 0x7f, 0x28, 0x6f, 0x16], false),
+            (&[0xf3, 0xa6], true),
+            (&[0xf3, 0xa4], false),
+        ];
+        for (code, less) in forms {
+            assert_eq!(redirected(code, 6 * 16).unwrap().may_access_less, less, "{code:x?}");
+        }
     }
 
     #[test]

@@ -214,7 +214,14 @@ unsafe fn begin(
     let mut before = vec![];
     if instruction.action != Action::Writes {
         let mut bytes = vec![0; words.len() * WORD];
-        node.read_pinned(owner, words.start * WORD, &mut bytes).unwrap_or_else(|_| no_access(rip, address));
+        let start = words.start * WORD;
+        let all = node.read_pinned(owner, start, &mut bytes);
+        all.or_else(|fault| {
+            let on_page = PAGE_SIZE - start % PAGE_SIZE;
+            let is_enough = instruction.may_access_less && on_page < bytes.len();
+            if is_enough { node.read_pinned(owner, start, &mut bytes[..on_page]) } else { Err(fault) }
+        })
+        .unwrap_or_else(|_| no_access(rip, address));
         before = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
     }
     let places = Places::get();

@@ -49,7 +49,11 @@ pub(crate) unsafe extern "C" fn __register_atfork(
 /// # Safety
 /// As that.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn pthread_atfork(prepare: Function, parent: Function, child: Function) -> c_int {
+pub(crate) unsafe extern "C" fn pthread_atfork(
+    prepare: Function,
+    parent: Function,
+    child: Function,
+) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { __register_atfork(prepare, parent, child, std::ptr::null_mut()) }
 }
