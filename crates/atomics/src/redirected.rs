@@ -173,7 +173,7 @@ impl Redirected {
 }
 
 /// True if an operand of an instruction is of this kind.
-fn uses(instruction: &Instruction, kind: OpKind) -> bool {
+pub(crate) fn uses(instruction: &Instruction, kind: OpKind) -> bool {
     (0..instruction.op_count()).any(|index| instruction.op_kind(index) == kind)
 }
 

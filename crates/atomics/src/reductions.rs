@@ -12,6 +12,7 @@
 
 use crate::flow::Flow;
 use crate::imports::Imports;
+use crate::redirected::uses;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 /// How many instructions a loop has at most that compares and exchanges until no other thread came between.
@@ -96,7 +97,7 @@ impl Retry<'_> {
 
     /// What is made after an instruction. `None` if it looks at memory that others may write.
     fn makes(&self, instruction: &Instruction, made: &[Register]) -> Option<Vec<Register>> {
-        let looks = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+        let looks = uses(instruction, OpKind::Memory);
         if looks && !matches!(instruction.memory_base(), Register::RIP | Register::RSP) {
             return None;
         }

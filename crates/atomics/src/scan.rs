@@ -4,6 +4,7 @@ use crate::double_checked;
 use crate::flow::Flow;
 use crate::imports::Imports;
 use crate::polling;
+use crate::redirected::uses;
 use crate::reductions;
 use crate::site;
 use gondwana_elf::{Code, Error};
@@ -278,9 +279,8 @@ fn is_atomic(instruction: &Instruction) -> bool {
     if instruction.code() == iced_x86::Code::INVALID {
         return false;
     }
-    let memory = (0..instruction.op_count()).any(|index| instruction.op_kind(index) == OpKind::Memory);
     instruction.has_lock_prefix()
-        || instruction.mnemonic() == Mnemonic::Xchg && memory
+        || instruction.mnemonic() == Mnemonic::Xchg && uses(instruction, OpKind::Memory)
         || instruction.mnemonic() == Mnemonic::Mfence
 }
 

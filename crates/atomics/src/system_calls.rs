@@ -4,6 +4,7 @@
 //! from where a function begins.
 
 use crate::flow::Flow;
+use crate::redirected::uses;
 use crate::scan::{called, pieces};
 use gondwana_elf::{Code, Error};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
@@ -100,9 +101,8 @@ fn bytes_before(flow: &Flow, call: usize) -> u64 {
     while flow.complete && first > 0 && flow.leaders(first) == [first - 1] {
         first -= 1;
         let instruction = &flow.instructions[first];
-        let uses_memory =
-            (0..instruction.op_count()).any(|index| instruction.op_kind(index) == OpKind::Memory);
-        if instruction.flow_control() != FlowControl::Next || is_call(instruction) || uses_memory {
+        let can_move = instruction.flow_control() == FlowControl::Next && !uses(instruction, OpKind::Memory);
+        if !can_move {
             break;
         }
         if end - instruction.ip() >= JUMP {

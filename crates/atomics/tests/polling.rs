@@ -1,8 +1,9 @@
 //! Which programs are taken to wait for what other threads write, as gcc and clang compile them.
 
+mod compiled;
+
+use compiled::{compiled, has_clang};
 use gondwana_atomics::scan;
-use std::path::Path;
-use std::process::Command;
 
 /// Ways to wait by plain loads.
 const POLLS: [&str; 26] = [
@@ -62,14 +63,8 @@ const MORE: [&[&str]; 4] = [&["-O1"], &["-O2"], &["-O3"], &["-Os"]];
 
 /// True if the program is taken to wait for what other threads write.
 fn polls(compiler: &str, which: &str, options: &[&str]) -> bool {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/polling.c");
-    let name = format!("gondwana-polling-{}-{compiler}{which}{}", std::process::id(), options.concat());
-    let output = std::env::temp_dir().join(name);
-    let mut command = Command::new(compiler);
-    command.args(["-w", "-pthread", &format!("-D{which}")]).args(options).arg(&source).arg("-o").arg(&output);
-    assert!(command.status().unwrap().success(), "{command:?}");
-    let image = std::fs::read(&output).unwrap();
-    std::fs::remove_file(output).unwrap();
+    let which = format!("-D{which}");
+    let image = compiled(compiler, "polling.c", &[&["-w", "-pthread", &which], options].concat());
     let findings = scan(&image).unwrap();
     assert!(findings.atomics.is_empty(), "{which} {options:?}");
     findings.analyse(&image).unwrap().plain.is_some()
@@ -89,14 +84,6 @@ fn all_are_told_apart(compiler: &str, levels: &[&[&str]]) {
     }
 }
 
-/// True if there is a clang.
-fn is_there() -> bool {
-    let is_there = Command::new("clang").arg("--version").output().is_ok();
-    let required = std::env::var_os("GONDWANA_CLANG").is_some_and(|value| value == "required");
-    assert!(is_there || !required, "there is no clang");
-    is_there
-}
-
 #[test]
 fn loops_that_wait_are_recognised_as_gcc_compiles_them() {
     all_are_told_apart("gcc", &FEW);
@@ -104,7 +91,7 @@ fn loops_that_wait_are_recognised_as_gcc_compiles_them() {
 
 #[test]
 fn loops_that_wait_are_recognised_as_clang_compiles_them() {
-    if is_there() {
+    if has_clang() {
         all_are_told_apart("clang", &FEW[1..]);
     }
 }
@@ -113,7 +100,7 @@ fn loops_that_wait_are_recognised_as_clang_compiles_them() {
 #[ignore = "half a minute: make nightly"]
 fn loops_that_wait_are_recognised_at_all_levels() {
     all_are_told_apart("gcc", &MORE);
-    if is_there() {
+    if has_clang() {
         all_are_told_apart("clang", &MORE);
     }
 }

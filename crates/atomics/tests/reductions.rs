@@ -1,23 +1,14 @@
 //! Which programs' atomic instructions are taken for reductions of OpenMP, as gcc compiles them.
 
+mod compiled;
+
+use compiled::compiled;
 use gondwana_atomics::{Findings, scan};
-use std::path::Path;
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// A program, and its atomic instructions.
 fn findings(which: &str, options: &[&str]) -> (Vec<u8>, Findings) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reductions.c");
-    // Tests that run side by side compile the same programs.
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Relaxed);
-    let name = format!("gondwana-reductions-{}-{count}", std::process::id());
-    let output = std::env::temp_dir().join(name);
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-fopenmp", &format!("-D{which}")]).args(options).arg(&source).arg("-o").arg(&output);
-    assert!(gcc.status().unwrap().success());
-    let image = std::fs::read(&output).unwrap();
-    std::fs::remove_file(output).unwrap();
+    let defined = format!("-D{which}");
+    let image = compiled("gcc", "reductions.c", &[&["-fopenmp", &defined], options].concat());
     let findings = scan(&image).unwrap();
     assert!(!findings.atomics.is_empty(), "{which}");
     (image, findings)

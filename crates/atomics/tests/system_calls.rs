@@ -1,20 +1,10 @@
 //! Which system calls of a program are found, as compilers make them.
 
+mod compiled;
+
+use compiled::{compiled, has_clang};
 use gondwana_atomics::{SYSTEM_CALL, SystemCall, may_make_system_calls, system_calls};
 use gondwana_elf::Code;
-use std::path::Path;
-use std::process::Command;
-
-fn compiled(compiler: &str, options: &[&str]) -> Vec<u8> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system_calls.c");
-    let name = format!("gondwana-system-calls-{}-{compiler}{}", std::process::id(), options.concat());
-    let output = std::env::temp_dir().join(name);
-    let status = Command::new(compiler).args(options).arg(&source).arg("-o").arg(&output).status().unwrap();
-    assert!(status.success());
-    let image = std::fs::read(&output).unwrap();
-    std::fs::remove_file(output).unwrap();
-    image
-}
 
 /// How many bytes are there that look like one.
 fn alike(code: &Code<'_>) -> usize {
@@ -25,13 +15,13 @@ fn alike(code: &Code<'_>) -> usize {
 #[test]
 fn calls_are_found_and_data_is_not_taken_for_one() {
     let mut compilers = vec!["gcc"];
-    if Command::new("clang").arg("--version").output().is_ok() {
+    if has_clang() {
         compilers.push("clang");
     }
     for compiler in compilers {
         for level in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
             for options in [vec![level], vec![level, "-s"], vec![level, "-s", "-no-pie"]] {
-                let image = compiled(compiler, &options);
+                let image = compiled(compiler, "system_calls.c", &options);
                 let code = Code::parse(&image).unwrap();
                 let found = system_calls(&image).unwrap();
                 // The table and the distance are alike.

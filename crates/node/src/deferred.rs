@@ -4,7 +4,8 @@
 //! variables that a program with copies of them shares: the thread that receives could not wait for their pages. The
 //! service thread, between two polls, can.
 
-use crate::wire::{Ending, ProcessChange, ThreadSpec};
+use crate::process_change::ProcessChange;
+use crate::wire::{Ending, ThreadSpec};
 use gondwana_coherence::sync::Ticket;
 use gondwana_locks::lock;
 use gondwana_topology::NodeId;

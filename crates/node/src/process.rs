@@ -2,7 +2,8 @@
 
 use crate::Node;
 use crate::numbers::error_number;
-use crate::wire::{ProcessChange, Wire};
+use crate::process_change::ProcessChange;
+use crate::wire::Wire;
 use gondwana_topology::NodeId;
 
 impl Node {

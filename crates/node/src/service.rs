@@ -3,9 +3,10 @@
 use crate::clock::{Activity, Scope};
 use crate::deferred::{DeferredTask, DeferredTasks};
 use crate::keepalive::Keepalives;
+use crate::process_change::ProcessChange;
 use crate::signal_mask::SignalMask;
 use crate::sync::encoded;
-use crate::wire::{ProcessChange, Wire};
+use crate::wire::Wire;
 use crate::{Node, StreamDone, Thread};
 use gondwana_coherence::sync::{Answer, SyncMessage, Ticket};
 use gondwana_coherence::{Env, MESSAGE_TAG};

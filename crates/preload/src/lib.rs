@@ -25,6 +25,7 @@ mod private_stack;
 mod process;
 mod pthread;
 mod random;
+mod ranges;
 mod redirect;
 mod registers;
 mod report;

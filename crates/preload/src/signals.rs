@@ -15,6 +15,19 @@ use std::mem::zeroed;
 use std::ptr::null_mut;
 use std::sync::Mutex;
 
+/// The kernel's form of an action.
+#[repr(C)]
+pub(crate) struct KernelAction {
+    pub handler: usize,
+    pub flags: u64,
+    /// Code that a handler returns to; the C library brings its own.
+    pub restorer: usize,
+    pub mask: u64,
+}
+
+/// The flag of an action with such code, which the kernel must be told.
+pub(crate) const HAS_RESTORER: u64 = 0x0400_0000;
+
 /// The signals of faults and traps, which this library needs, so that the program blocks them for no thread.
 const NEEDED: [c_int; 3] = [libc::SIGBUS, libc::SIGSEGV, libc::SIGTRAP];
 

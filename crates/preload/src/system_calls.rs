@@ -6,11 +6,12 @@
 
 use crate::map::FileCopy;
 use crate::numbers::many;
+use crate::ranges::in_pages;
 use crate::traps::{self, TRAP};
 use crate::{errno, io, report};
 use gondwana_atomics::{SYSTEM_CALL, SystemCall, may_make_system_calls, system_calls};
 use gondwana_elf::loaded::{self, LoadedObject};
-use gondwana_page::{PAGE_SIZE, to_usize};
+use gondwana_page::to_usize;
 use libc::{c_long, ucontext_t};
 use std::arch::naked_asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -110,7 +111,7 @@ fn may_call(object: &LoadedObject<'_>) -> bool {
     let mut segments = object.loads().filter(|header| header.p_flags & wanted == wanted);
     segments.any(|header| {
         let range = object.range(header);
-        let (start, end) = (range.start & !(PAGE_SIZE - 1), range.end.next_multiple_of(PAGE_SIZE));
+        let Range { start, end } = in_pages(&range);
         // Otherwise each sixteen pages are a fault. An older kernel refuses it.
         // SAFETY: makes pages present.
         unsafe { gondwana_sys::syscall!(libc::SYS_madvise, start, end - start, libc::MADV_POPULATE_READ) };

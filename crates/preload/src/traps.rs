@@ -1,5 +1,7 @@
 //! Traps and jumps in the code of the program and its libraries, in place of instructions that are executed in another way.
 
+use crate::map::kernel;
+use crate::ranges::in_pages;
 use gondwana_page::PAGE_SIZE;
 use libc::{c_int, c_long, ucontext_t};
 use std::ops::Range;
@@ -42,28 +44,15 @@ pub(crate) fn room_near(text: &Range<usize>, bytes: usize) -> Option<usize> {
 
 /// New pages, which can be written to: at an address if nothing is there, anywhere for 0.
 pub(crate) fn map(address: usize, length: usize) -> Option<usize> {
-    let place = if address == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
-    // SAFETY: maps nothing over what is there.
-    let mapped = unsafe {
-        gondwana_sys::syscall!(
-            libc::SYS_mmap,
-            address,
-            length,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | place,
-            -1,
-            0,
-        )
-    };
-    usize::try_from(mapped).ok()
+    kernel::map_anonymous(address, length, libc::PROT_READ | libc::PROT_WRITE)
 }
 
 /// Changes the protection of pages with code; false if the system does not allow it.
 pub(crate) fn protect(range: Range<usize>, protection: c_int) -> bool {
-    let start = range.start & !(PAGE_SIZE - 1);
-    let length = range.end.next_multiple_of(PAGE_SIZE) - start;
+    let pages = in_pages(&range);
     // SAFETY: the pages are code of the program or copies of it, and stay executable.
-    let result: c_long = unsafe { gondwana_sys::syscall!(libc::SYS_mprotect, start, length, protection) };
+    let result: c_long =
+        unsafe { gondwana_sys::syscall!(libc::SYS_mprotect, pages.start, pages.len(), protection) };
     result == 0
 }
 

@@ -27,21 +27,11 @@ impl Node {
         if !address.is_multiple_of(align_of::<u32>()) {
             return Err(libc::EINVAL);
         }
-        if word(address).load(Ordering::SeqCst) == expected && self.is_in_common_page(address) {
+        let is_unchanged = move || word(address).load(Ordering::SeqCst) == expected;
+        if is_unchanged() && self.is_in_common_page(address) {
             return self.wait_in_common_page(address, bitset, expected, until);
         }
-        let wait = || self.wait_in_queue(address, bitset, expected, until);
-        Thread::current(self).interruptibly(self, EndedBy::of_waiting_until(until), wait)
-    }
-
-    fn wait_in_queue(
-        &'static self,
-        address: usize,
-        bitset: u32,
-        expected: u32,
-        until: Option<Instant>,
-    ) -> Result<(), i32> {
-        self.privately(move || {
+        let wait = move || {
             let _queued = self.sync.queued_futexes.map(Queued::begin);
             let server = self.manager(address);
             let slot = Thread::current(self).slot;
@@ -53,7 +43,7 @@ impl Node {
             if events & event::FAILED != 0 {
                 return Err(libc::EINVAL);
             }
-            let still = word(address).load(Ordering::SeqCst) == expected;
+            let still = is_unchanged();
             let until = if still { until } else { Some(Instant::now()) };
             let _noted = self.note_wait(slot, Awaited::Futex, futex.0, until);
             let ended = self.await_or_cancel(
@@ -68,7 +58,9 @@ impl Node {
                 Ended::TimedOut if still => Err(libc::ETIMEDOUT),
                 Ended::TimedOut => Err(libc::EAGAIN),
             }
-        })
+        };
+        let by = EndedBy::of_waiting_until(until);
+        Thread::current(self).interruptibly(self, by, || self.privately(wait))
     }
 
     /// Wakes threads that wait at an address; returns how many.

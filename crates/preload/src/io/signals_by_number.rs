@@ -2,7 +2,7 @@
 
 use super::by_number::Taken;
 use crate::numbers::low_half;
-use crate::signals::{bits, set_of};
+use crate::signals::{HAS_RESTORER, KernelAction, bits, set_of};
 use gondwana_page::to_usize;
 use libc::{c_int, c_long, sigset_t};
 use std::mem::zeroed;
@@ -10,20 +10,6 @@ use std::ptr::null;
 
 /// The bytes of a set.
 const SET: usize = size_of::<u64>();
-
-/// An action.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Action {
-    handler: usize,
-    flags: u64,
-    /// Code that a handler returns to; the C library brings its own.
-    restorer: usize,
-    mask: u64,
-}
-
-/// The flag of an action with a restorer.
-const HAS_RESTORER: u64 = 0x0400_0000;
 
 /// Makes such a call; `None` if it is another one.
 ///
@@ -33,7 +19,9 @@ pub(super) unsafe fn call(number: c_long, [a, b, c, d, ..]: [usize; 6]) -> Optio
     // SAFETY: the caller's promise.
     let result = unsafe {
         match number {
-            libc::SYS_rt_sigaction if d == SET => act(Taken::of(a), b as *const Action, c as *mut Action),
+            libc::SYS_rt_sigaction if d == SET => {
+                act(Taken::of(a), b as *const KernelAction, c as *mut KernelAction)
+            }
             libc::SYS_rt_sigprocmask if d == SET => mask(Taken::of(a), b as *const u64, c as *mut u64),
             libc::SYS_rt_sigpending if b == SET => pending(a as *mut u64),
             libc::SYS_rt_sigsuspend if b == SET => libc::sigsuspend(&raw const *of(a as *const u64)?),
@@ -52,7 +40,7 @@ unsafe fn of(place: *const u64) -> Option<Box<sigset_t>> {
     unsafe { place.as_ref() }.map(|&word| Box::new(set_of(word)))
 }
 
-unsafe fn act(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+unsafe fn act(signal: c_int, new: *const KernelAction, old: *mut KernelAction) -> c_int {
     // SAFETY: the caller passes null or valid places.
     unsafe {
         let new = new.as_ref().map(|new| {
@@ -66,7 +54,12 @@ unsafe fn act(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
         let result = libc::sigaction(signal, new.as_ref().map_or(null(), |new| new), &raw mut before);
         if result == 0 && !old.is_null() {
             let flags = u64::from(before.sa_flags.cast_unsigned());
-            *old = Action { handler: before.sa_sigaction, flags, restorer: 0, mask: bits(&before.sa_mask) };
+            *old = KernelAction {
+                handler: before.sa_sigaction,
+                flags,
+                restorer: 0,
+                mask: bits(&before.sa_mask),
+            };
         }
         result
     }

@@ -23,13 +23,18 @@ fn add(buffers: &mut Vec<Buffer>, vector: *const iovec, count: usize, filled: bo
 
 fn of_message(message: *const msghdr, filled: bool) -> Vec<Buffer> {
     let mut buffers = vec![Buffer::write(message.cast_mut(), size_of::<msghdr>())];
+    add_contents(&mut buffers, message, filled);
+    buffers
+}
+
+/// Adds what a message header points to.
+fn add_contents(buffers: &mut Vec<Buffer>, message: *const msghdr, filled: bool) {
     // SAFETY: the caller of the wrapped function promises a message header.
     if let Some(header) = unsafe { accesses::load(message) } {
-        add(&mut buffers, header.msg_iov, header.msg_iovlen, filled);
+        add(buffers, header.msg_iov, header.msg_iovlen, filled);
         buffers.push(Buffer::write(header.msg_name, header.msg_namelen as usize));
         buffers.push(Buffer::write(header.msg_control, header.msg_controllen));
     }
-    buffers
 }
 
 /// The messages of a batch, whose lengths the kernel fills in, and one more buffer.
@@ -37,7 +42,7 @@ fn of_messages(messages: *mut mmsghdr, count: c_uint, filled: bool, more: Buffer
     let mut buffers = vec![Buffer::write(messages, count as usize * size_of::<mmsghdr>()), more];
     for index in 0..count as usize {
         // The headers are in the batch.
-        buffers.extend(of_message(header(messages, index), filled).into_iter().skip(1));
+        add_contents(&mut buffers, header(messages, index), filled);
     }
     buffers
 }

@@ -4,6 +4,7 @@
 //! the wanted address are occupied during the load.
 
 use crate::map::kernel;
+use crate::ranges::{between, joined};
 use gondwana_locks::lock;
 use gondwana_page::PAGE_SIZE;
 use libc::c_void;
@@ -34,12 +35,9 @@ static KNOWN: Mutex<Vec<Range<usize>>> = Mutex::new(vec![]);
 /// afterwards, and no look at the list of all mappings is needed.
 pub(super) fn free_in(place: &Range<usize>, mut taken: Vec<Range<usize>>) -> Vec<Range<usize>> {
     taken.sort_unstable_by_key(|pages| pages.start);
-    let starts = std::iter::once(place.start).chain(taken.iter().map(|pages| pages.end));
-    let ends = taken.iter().map(|pages| pages.start).chain([place.end]);
-    let between: Vec<_> =
-        starts.zip(ends).map(|(start, end)| start..end).filter(|gap| !gap.is_empty()).collect();
-    if between.iter().all(take) {
-        return between;
+    let rest: Vec<_> = between(place.clone(), &taken).collect();
+    if rest.iter().all(take) {
+        return rest;
     }
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let inside = |gap: Range<usize>| gap.start..gap.end.min(place.end);
@@ -96,13 +94,7 @@ impl Filler {
 impl Drop for Filler {
     fn drop(&mut self) {
         self.gaps.sort_unstable_by_key(|gap| gap.start);
-        let mut whole: Vec<Range<usize>> = vec![];
-        for gap in self.gaps.drain(..) {
-            match whole.last_mut() {
-                Some(last) if last.end == gap.start => last.end = gap.end,
-                _ => whole.push(gap),
-            }
-        }
+        let whole = joined(self.gaps.drain(..));
         whole.iter().for_each(give_back);
         *lock(&KNOWN) = whole;
     }
@@ -110,19 +102,12 @@ impl Drop for Filler {
 
 /// Maps memory that nobody can access where the kernel likes.
 fn anywhere(bytes: usize) -> Option<usize> {
-    map(0, bytes, 0)
+    kernel::map_anonymous(0, bytes, libc::PROT_NONE)
 }
 
 /// Maps such memory there, unless something is mapped there.
 fn take(place: &Range<usize>) -> bool {
-    map(place.start, place.len(), libc::MAP_FIXED_NOREPLACE) == Some(place.start)
-}
-
-fn map(address: usize, bytes: usize, flags: libc::c_int) -> Option<usize> {
-    let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: new memory, in place of nothing.
-    let address = unsafe { kernel::mmap(address as *mut c_void, bytes, libc::PROT_NONE, flags, -1, 0) };
-    (address != libc::MAP_FAILED).then_some(address as usize)
+    kernel::map_anonymous(place.start, place.len(), libc::PROT_NONE) == Some(place.start)
 }
 
 fn give_back(piece: &Range<usize>) {

@@ -3,6 +3,7 @@
 //! A node that has the library's own file is told only where this one differs.
 
 use crate::map::FileCopy;
+use crate::ranges::joined;
 use gondwana_elf::loaded::LoadedObject;
 use gondwana_elf::{FileVersion, strip};
 use gondwana_memory::PAGE_SIZE;
@@ -66,15 +67,8 @@ impl Image {
 /// Where the pages are that differ.
 fn changes(bytes: &[u8], original: &[u8]) -> Vec<Range<usize>> {
     let pages = bytes.chunks(PAGE_SIZE).zip(original.chunks(PAGE_SIZE)).enumerate();
-    let mut changes: Vec<Range<usize>> = vec![];
-    for (page, _) in pages.filter(|(_, (new, old))| !old.starts_with(new)) {
-        let place = page * PAGE_SIZE..((page + 1) * PAGE_SIZE).min(bytes.len());
-        match changes.last_mut() {
-            Some(last) if last.end == place.start => last.end = place.end,
-            _ => changes.push(place),
-        }
-    }
-    changes
+    let changed = pages.filter(|(_, (new, old))| !old.starts_with(new));
+    joined(changed.map(|(page, _)| page * PAGE_SIZE..((page + 1) * PAGE_SIZE).min(bytes.len())))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::opened::{self, Opened};
 use super::request::Answer;
 use super::{error, initialisers, locals, replica, runtime, search};
 use crate::constructors::in_order;
+use crate::ranges::in_pages;
 use crate::{report, system_calls};
 use gondwana_elf::LibraryFile;
 use gondwana_elf::loaded::{self, LoadedObject, Prepared};
@@ -283,8 +284,7 @@ fn share(node: &'static Node, object: &LoadedObject<'_>) -> Option<()> {
 
 /// The pages of a segment that hold code and constants, and those that hold variables.
 pub(super) fn divide(object: &LoadedObject<'_>, segment: &Elf64_Phdr) -> (Range<usize>, Range<usize>) {
-    let Range { start, end } = object.range(segment);
-    let (start, end) = (start & !(PAGE_SIZE - 1), end.next_multiple_of(PAGE_SIZE));
+    let Range { start, end } = in_pages(&object.range(segment));
     if segment.p_flags & libc::PF_W == 0 {
         return (start..end, end..end);
     }

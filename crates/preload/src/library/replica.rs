@@ -5,11 +5,11 @@ use super::gaps::Filler;
 use super::image::Image;
 use super::opened::{self, Opened};
 use super::{load, loading};
+use crate::ranges::in_pages;
 use crate::system_calls;
 use gondwana_atomics::SystemCall;
 use gondwana_elf::FileVersion;
 use gondwana_elf::loaded::{self, LoadedObject};
-use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
 use gondwana_topology::{Id, NodeId};
 use libc::c_int;
@@ -136,8 +136,7 @@ fn write(
 
 /// The pages from its first to its last.
 pub(super) fn pages_of(object: &LoadedObject<'_>) -> Range<usize> {
-    let Range { start, end } = object.addresses();
-    start / PAGE_SIZE * PAGE_SIZE..end.next_multiple_of(PAGE_SIZE)
+    in_pages(&object.addresses())
 }
 
 /// Runs on the other nodes, with the first of libraries that are to be loaded.

@@ -18,6 +18,15 @@ pub(crate) unsafe fn mmap(
     unsafe { syscall!(libc::SYS_mmap, address, length, protection, flags, fd, offset) as *mut c_void }
 }
 
+/// New memory: at an address if nothing is there, anywhere for 0.
+pub(crate) fn map_anonymous(address: usize, length: usize, protection: c_int) -> Option<usize> {
+    let place = if address == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | place;
+    // SAFETY: maps nothing over what is there.
+    let mapped = unsafe { mmap(address as *mut c_void, length, protection, flags, -1, 0) };
+    (mapped != libc::MAP_FAILED).then_some(mapped as usize)
+}
+
 /// # Safety
 /// As the system call.
 pub(crate) unsafe fn munmap(address: *mut c_void, length: size_t) -> c_int {

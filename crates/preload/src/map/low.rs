@@ -5,6 +5,7 @@
 
 use super::kernel;
 use crate::process::{MUTEX_BYTES, must};
+use crate::ranges::{between, joined};
 use gondwana_memory::{LOW, PAGE_SIZE};
 use gondwana_node::{MutexKind, Node};
 use gondwana_page::whole_pages;
@@ -62,11 +63,16 @@ pub(crate) fn leave_rest(node: &Node) {
     }
     // SAFETY: the child has its own copy of what was shared, and one thread.
     let taken = unsafe { &*((node.library_page() + START) as *const Table) }.taken();
-    for (start, end) in gaps(&taken) {
-        let address = LOW.start + start as usize * PAGE_SIZE;
+    for gap in between(all(), &taken) {
+        let address = LOW.start + gap.start as usize * PAGE_SIZE;
         // SAFETY: nothing of the program is there.
-        unsafe { kernel::munmap(address as *mut c_void, (end - start) as usize * PAGE_SIZE) };
+        unsafe { kernel::munmap(address as *mut c_void, gap.len() * PAGE_SIZE) };
     }
+}
+
+/// The numbers of all pages there.
+fn all() -> Range<u32> {
+    0..whole_pages(LOW.len())
 }
 
 /// Whole pages; `None` if there are more than low addresses.
@@ -102,18 +108,11 @@ fn change<R>(
     result
 }
 
-/// What is free between the ranges: where each part starts and ends.
-fn gaps(taken: &[Range<u32>]) -> impl Iterator<Item = (u32, u32)> + Clone {
-    let starts = std::iter::once(0).chain(taken.iter().map(|range| range.end));
-    let ends = taken.iter().map(|range| range.start).chain(std::iter::once(whole_pages(LOW.len())));
-    starts.zip(ends).filter(|(start, end)| start < end)
-}
-
 /// Where so many pages are free: at `wanted`, or else the first place.
 fn free(taken: &[Range<u32>], wanted: Option<u32>, pages: u32) -> Option<u32> {
-    let mut gaps = gaps(taken).filter(|(start, end)| end - start >= pages);
-    let at_wanted = wanted.filter(|&at| gaps.clone().any(|(start, end)| start <= at && at <= end - pages));
-    at_wanted.or_else(|| gaps.next().map(|(start, _)| start))
+    let mut gaps = between(all(), taken).filter(|gap| gap.end - gap.start >= pages);
+    let at_wanted = wanted.filter(|&at| gaps.clone().any(|gap| gap.start <= at && at <= gap.end - pages));
+    at_wanted.or_else(|| gaps.next().map(|gap| gap.start))
 }
 
 /// The ranges without these pages.
@@ -125,17 +124,10 @@ fn without(taken: &[Range<u32>], gone: &Range<u32>) -> Vec<Range<u32>> {
 
 /// The ranges and these pages.
 fn with(taken: &[Range<u32>], new: Range<u32>) -> Vec<Range<u32>> {
-    let mut all = without(taken, &new);
-    all.push(new);
-    all.sort_by_key(|range| range.start);
-    all.dedup_by(|next, last| {
-        let adjacent = last.end == next.start;
-        if adjacent {
-            last.end = next.end;
-        }
-        adjacent
-    });
-    all
+    let mut ranges = without(taken, &new);
+    ranges.push(new);
+    ranges.sort_by_key(|range| range.start);
+    joined(ranges)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::thread::pthread_exit;
 use crate::io::Failing;
 use crate::private_stack::uninterrupted;
 use crate::process::scheduling;
+use crate::signals::{HAS_RESTORER, KernelAction};
 use gondwana_locks::lock;
 use gondwana_node::{Node, ProcessChange, Thread, WaitSlot};
 use gondwana_page::to_usize;
@@ -362,18 +363,6 @@ pub(crate) fn at_point_if<R: Failing>(is_point: bool, call: impl FnOnce() -> R) 
     }
 }
 
-/// The kernel's form of an action.
-#[repr(C)]
-struct KernelAction {
-    handler: usize,
-    flags: u64,
-    restorer: usize,
-    mask: u64,
-}
-
-/// The kernel must be told how a handler returns.
-const RESTORER: u64 = 0x0400_0000;
-
 #[unsafe(naked)]
 unsafe extern "C" fn return_from_handler() {
     std::arch::naked_asm!("mov rax, {number}", "syscall", number = const libc::SYS_rt_sigreturn)
@@ -383,7 +372,7 @@ unsafe extern "C" fn return_from_handler() {
 pub(crate) fn handle_signal() {
     let action = KernelAction {
         handler: on_signal as *const () as usize,
-        flags: u64::from((libc::SA_SIGINFO | libc::SA_ONSTACK).cast_unsigned()) | RESTORER,
+        flags: u64::from((libc::SA_SIGINFO | libc::SA_ONSTACK).cast_unsigned()) | HAS_RESTORER,
         restorer: return_from_handler as *const () as usize,
         mask: 0,
     };
