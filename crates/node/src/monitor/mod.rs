@@ -165,8 +165,14 @@ impl Node {
 
     /// Writes what has not been written yet, and stops recording.
     fn stop_monitoring(&'static self) {
-        let Some(mut recorder) = self.monitor.recorder().take() else { return };
+        let mut recording = self.monitor.recorder();
+        let Some(recorder) = recording.as_mut() else { return };
+        // Under the lock: the node may be about to end, and waits then until the last record has been sent.
         recorder.end(self);
+        let ended = recording.take();
+        drop(recording);
+        // Large, so after the lock is released.
+        drop(ended);
         self.monitor.constructs.end();
         self.remove_ordered_filters();
         drop(self.stop_aggregation());
