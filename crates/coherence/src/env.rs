@@ -235,7 +235,7 @@ pub trait Env {
     fn map_common_with(&mut self, _page: Page, _diff: &[u8]) {}
     /// The time since some moment.
     fn now(&self) -> Duration;
-    /// A thread of this node runs, or waits for nothing but a page.
+    /// A thread of this node runs, or will soon: it waits for nothing but a page, or not for long yet.
     fn is_computing(&self) -> bool;
     /// The operation begun with this waiter is complete.
     fn resume(&mut self, waiter: Waiter);
@@ -340,12 +340,20 @@ pub trait Protocol: Send {
     fn is_wanted(&self) -> bool {
         false
     }
+    /// Another number than before if one more request has been put off until [`Protocol::settle`].
+    fn put_off(&self) -> u64 {
+        self.is_wanted().into()
+    }
     /// A thread that waited for a page after a fault goes on, and repeats its access at once.
     fn repeats(&mut self, _page: Page, _env: &mut dyn Env) {}
     /// Lets go of pages that other nodes wait for and that need not stay any longer. Returns in what time to do so again; `None`
     /// if nobody waits. An error is as for [`Protocol::message`].
     fn settle(&mut self, _env: &mut dyn Env) -> Result<Option<Duration>, crate::Violation> {
         Ok(None)
+    }
+    /// The slices of time in which this node keeps pages that other nodes fight for, if the protocol has any.
+    fn slices(&mut self) -> Option<&mut crate::Slices> {
+        None
     }
     /// The home of `count` pages from `first` is to be `home`, and to stay there; with `None` it may be anywhere again.
     /// Takes effect at once for pages that no thread has touched, and for those that only this node has used if

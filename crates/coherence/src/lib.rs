@@ -38,4 +38,5 @@ pub use layout::{Layout, Managers, Region};
 pub use message::{Encoded, Kind, MESSAGE_TAG, Message};
 pub use registry::{CommonAfter, Consistency, PROTOCOLS, PlacedHomes, ProtocolInfo, StartOptions, protocol};
 pub use sc::{Sc, ScMessage, ScOptions, ScState, ScView};
+pub use slices::Slices;
 pub use violation::Violation;

@@ -1,4 +1,4 @@
-//! Slices of time in which a node keeps what several nodes fight for: pages under `sc`, or the tokens of mutexes.
+//! Slices of time in which a node keeps what several nodes fight for: the tokens of mutexes, and under `sc` pages with them.
 //!
 //! Nodes that use the same things at random would fetch one for nearly each use. So a node that fetches things that it lost only
 //! just before has them for itself for a *slice* of time, in proportion to the time for which its threads waited for them: the other
@@ -41,22 +41,24 @@ pub struct Turn {
 
 /// When something left this node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Loss<N> {
+struct Loss {
     /// What; `None` if nothing was lost yet.
     key: Option<u64>,
     /// In milliseconds.
     at: u32,
     /// The slice in which it came back last.
     counted: u32,
-    note: N,
+    /// This node could write it.
+    written: bool,
 }
 
-/// The slices of one node. What nodes fight for is known by a key; of each loss a note is kept.
+/// The slices of one node. What nodes fight for is known by a key: pages by their numbers, others by those from
+/// [`Slices::OTHERS`] on. Of each loss is kept whether this node could write what left it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Slices<N> {
+pub struct Slices {
     rules: SliceRules,
     /// As long as the places of what was lost ask for.
-    losses: Vec<Loss<N>>,
+    losses: Vec<Loss>,
     /// When the present slice, or the last one, began; `None` if it was ended.
     began: Option<Duration>,
     /// The waits for what came back in it.
@@ -70,7 +72,10 @@ pub(crate) struct Slices<N> {
     usual: Duration,
 }
 
-impl<N: Copy + Default> Slices<N> {
+impl Slices {
+    /// The first key of what is no page.
+    pub(crate) const OTHERS: u64 = 1 << 63;
+
     pub(crate) fn new(rules: SliceRules) -> Self {
         Self {
             rules,
@@ -85,19 +90,19 @@ impl<N: Copy + Default> Slices<N> {
     }
 
     /// Something leaves this node, whose threads could use it.
-    pub(crate) fn lost(&mut self, key: u64, note: N, now: Duration) {
+    pub(crate) fn lost(&mut self, key: u64, written: bool, now: Duration) {
         let place = self.place(key);
         if place >= self.losses.len() {
             self.losses.resize((place + 1).next_power_of_two(), Loss::default());
         }
         let loss = &mut self.losses[place];
         let counted = if loss.key == Some(key) { loss.counted } else { 0 };
-        *loss = Loss { key: Some(key), at: milliseconds(now), counted, note };
+        *loss = Loss { key: Some(key), at: milliseconds(now), counted, written };
     }
 
-    /// The note of the last loss, if that is remembered.
-    pub(crate) fn note(&self, key: u64) -> Option<N> {
-        self.loss(key).map(|loss| loss.note)
+    /// True if it is remembered that this node could write what left it last.
+    pub(crate) fn was_written(&self, key: u64) -> bool {
+        self.loss(key).is_some_and(|loss| loss.written)
     }
 
     pub(crate) fn was_lost_lately(&self, key: u64, now: Duration) -> bool {
@@ -184,7 +189,7 @@ impl<N: Copy + Default> Slices<N> {
         self.began.map(|began| began + length)
     }
 
-    fn loss(&self, key: u64) -> Option<&Loss<N>> {
+    fn loss(&self, key: u64) -> Option<&Loss> {
         self.losses.get(self.place(key)).filter(|loss| loss.key == Some(key))
     }
 

@@ -211,11 +211,6 @@ impl Core {
         must_be_right(from, self.engine.coherence(from, message, bulk, &mut self.env));
     }
 
-    /// True if another node waits for a page that is kept for a thread of this one.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.engine.protocol().is_wanted()
-    }
-
     /// The calling thread waited for a page and goes on.
     pub(crate) fn repeats(&mut self, page: Page) {
         self.engine.with_protocol(&mut self.env, |protocol, env| protocol.repeats(page, env));
@@ -364,8 +359,8 @@ impl std::ops::DerefMut for CoreGuard<'_> {
 impl Drop for CoreGuard<'_> {
     fn drop(&mut self) {
         let tokens = self.guard.take_newly_kept();
-        let wanted = self.guard.is_wanted();
         let protocol = self.guard.engine.protocol();
+        let wanted = self.node.service.note_wanted(protocol.is_wanted(), protocol.put_off());
         self.node.sync.released.store(protocol.is_released(), Ordering::Release);
         self.node.sync.acquired.store(protocol.is_acquired(), Ordering::Release);
         let wakes = self.guard.env.take_wakes();

@@ -74,9 +74,9 @@ impl Node {
         drop(core);
         if outcome == Outcome::Wait {
             let _noted = self.note_wait(slot, Awaited::Page, touch.address as u64, None);
-            self.threads.awaits_page(true);
+            self.threads.goes_on_soon(true);
             self.wait_polling(poller, slot, event::COHERENT, None);
-            self.threads.awaits_page(false);
+            self.threads.goes_on_soon(false);
             if self.boot.consistency == Consistency::Sc {
                 self.core().repeats(page);
             }

@@ -14,7 +14,7 @@ use gondwana_control::Report;
 use gondwana_fabric::{Event, LostReason};
 use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
@@ -30,8 +30,12 @@ pub(crate) struct Service {
     pub(crate) deferred: DeferredTasks,
     /// Signs of life between computers.
     pub(crate) keepalives: Keepalives,
-    /// A page is held for a thread of this node although another node wants it.
-    holding: AtomicBool,
+    /// A page is kept for a thread of this node although another node wants it.
+    wanted: AtomicBool,
+    /// How many such requests there have been.
+    put_off: AtomicU64,
+    /// The service thread is to look in a moment which of those pages may leave.
+    looks_soon: AtomicBool,
     /// The time of tokens that stay here for hot mutexes runs, or may still.
     keeps_tokens: AtomicBool,
 }
@@ -41,24 +45,29 @@ impl Service {
         Self {
             deferred: DeferredTasks::default(),
             keepalives,
-            holding: AtomicBool::new(false),
+            wanted: AtomicBool::new(false),
+            put_off: AtomicU64::new(0),
+            looks_soon: AtomicBool::new(false),
             keeps_tokens: AtomicBool::new(false),
         }
     }
 
-    /// Another node wants a page that is held here; true if that is new.
-    fn note_wanted(&self) -> bool {
-        !self.holding.swap(true, Ordering::AcqRel)
+    /// Whether another node wants a page that is kept here, and how many requests for such pages there have been. True if there is a new
+    /// one. Called under the node's lock.
+    pub(crate) fn note_wanted(&self, wanted: bool, put_off: u64) -> bool {
+        if self.is_wanted() != wanted {
+            self.wanted.store(wanted, Ordering::Relaxed);
+        }
+        let is_new = self.put_off.load(Ordering::Relaxed) != put_off;
+        if is_new {
+            self.put_off.store(put_off, Ordering::Relaxed);
+        }
+        is_new && wanted
     }
 
-    /// True if another node may want a page that is held here.
+    /// True if another node may want a page that is kept here.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.holding.load(Ordering::Relaxed)
-    }
-
-    /// True if [`Service::note_wanted`] was called since the last time.
-    pub(crate) fn take_wanted(&self) -> bool {
-        self.holding.swap(false, Ordering::AcqRel)
+        self.wanted.load(Ordering::Relaxed)
     }
 }
 
@@ -122,21 +131,28 @@ impl Node {
         }
     }
 
-    /// Another node wants a page that is kept for a thread of this one: the service thread gives it up in a moment.
+    /// Another node wants a page that is kept for a thread of this one: the service thread gives it up in a moment if it may leave then.
     pub(crate) fn let_go_soon(&self) {
-        if self.service.note_wanted() {
+        if !self.service.looks_soon.swap(true, Ordering::AcqRel) {
             self.fabric.interrupt();
         }
     }
 
-    /// Lets go of pages that another node wants, a moment after it was noted first and then when the protocol says. Returns in
-    /// what time to do so again.
+    /// No thread of this node may be computing any more: pages leave that stay for such threads.
+    pub(crate) fn let_go_if_idle(&'static self) {
+        if self.service.is_wanted() && !self.threads.any_computes() && self.core().let_go().is_some() {
+            self.let_go_soon();
+        }
+    }
+
+    /// Lets go of pages that another node wants, a moment after each was noted and then when the protocol says. Returns in what time
+    /// to do so again.
     fn let_go_of_due_pages(&self, at: &mut Option<Instant>) -> Option<Duration> {
-        if at.is_none() && self.service.take_wanted() {
-            *at = Some(Instant::now() + HOLD);
+        if self.service.looks_soon.swap(false, Ordering::AcqRel) {
+            let soon = Instant::now() + HOLD;
+            *at = Some(at.map_or(soon, |at| at.min(soon)));
         }
         if at.is_some_and(|at| at <= Instant::now()) {
-            self.service.take_wanted();
             *at = self.core().let_go().map(|due| Instant::now() + due);
         }
         at.map(|at| at.saturating_duration_since(Instant::now()))
@@ -157,15 +173,14 @@ impl Node {
     /// Gives up tokens whose time is over; in what time the next one's is.
     fn let_go_of_due_tokens(&'static self) -> Option<Duration> {
         let keeps = &self.service.keeps_tokens;
-        if !keeps.swap(false, Ordering::AcqRel) {
+        if !keeps.load(Ordering::Acquire) {
             return None;
         }
         let mut core = self.core();
-        let next = core.with_locks(|locks, env| locks.let_go_due(env))?;
-        let due = next.saturating_sub(core.env.now());
-        drop(core);
-        keeps.store(true, Ordering::Release);
-        Some(due)
+        let next = core.with_locks(|locks, env| locks.let_go_due(env));
+        // Not before: a thread that is about to wait meanwhile must see that tokens stay.
+        keeps.store(next.is_some(), Ordering::Release);
+        Some(next?.saturating_sub(core.env.now()))
     }
 
     /// The calling thread is about to wait for what other threads do: it will not use hot mutexes soon.

@@ -24,8 +24,8 @@ pub(crate) struct Threads {
     live: AtomicU32,
     /// Those of them that wait.
     waiting: AtomicU32,
-    /// Those of them that wait for a page.
-    awaiting_pages: AtomicU32,
+    /// Those of them that will go on soon: they wait for a page, or have not waited long for something else.
+    going_on: AtomicU32,
     /// Those in a call by which a thread lets time go by: it looks again and again for what another one does.
     pausing: AtomicU32,
     /// Threads that were started here so far.
@@ -51,7 +51,7 @@ impl Threads {
             crowd,
             live: AtomicU32::new(u32::from(is_first)),
             waiting: AtomicU32::new(0),
-            awaiting_pages: AtomicU32::new(0),
+            going_on: AtomicU32::new(0),
             pausing: AtomicU32::new(0),
             started: AtomicU64::new(0),
             remote_calls: AtomicU32::new(0),
@@ -164,10 +164,10 @@ impl Threads {
         self.live() > self.waiting.load(Ordering::Relaxed)
     }
 
-    /// True if a thread of this node runs and does not pause, or waits for nothing but a page.
+    /// True if a thread of this node runs and does not pause, or will soon.
     pub(crate) fn any_computes(&self) -> bool {
         let idle = self.waiting.load(Ordering::Relaxed) + self.pausing.load(Ordering::Relaxed);
-        self.live() + self.awaiting_pages.load(Ordering::Relaxed) > idle
+        self.live() + self.going_on.load(Ordering::Relaxed) > idle
     }
 
     /// The calling thread begins to let time go by, or goes on.
@@ -179,12 +179,12 @@ impl Threads {
         };
     }
 
-    /// The calling thread begins to wait for a page, or has it.
-    pub(crate) fn awaits_page(&self, waits: bool) {
+    /// The calling thread begins to wait for what comes soon, or does so no longer.
+    pub(crate) fn goes_on_soon(&self, waits: bool) {
         let _before = if waits {
-            self.awaiting_pages.fetch_add(1, Ordering::Relaxed)
+            self.going_on.fetch_add(1, Ordering::Relaxed)
         } else {
-            self.awaiting_pages.fetch_sub(1, Ordering::Relaxed)
+            self.going_on.fetch_sub(1, Ordering::Relaxed)
         };
     }
 
@@ -253,9 +253,9 @@ mod tests {
         assert!(threads.any_computes(), "the other one");
         threads.begin_wait();
         assert!(!threads.any_computes());
-        threads.awaits_page(true);
+        threads.goes_on_soon(true);
         assert!(threads.any_computes());
-        threads.awaits_page(false);
+        threads.goes_on_soon(false);
         threads.pauses(false);
         assert!(threads.any_computes());
     }

@@ -5,6 +5,7 @@ use crate::clock::{Activity, Scope};
 use crate::thread::Uninterrupted;
 use crate::wait_slots::{WaitSlot, event};
 use crate::{Node, Thread};
+use gondwana_coherence::Consistency;
 use gondwana_fabric::Polling;
 use gondwana_topology::NodeId;
 use std::time::{Duration, Instant};
@@ -14,6 +15,9 @@ const SERVICE_WAIT: Duration = Duration::from_micros(100);
 
 /// How long an answer is awaited before a node is interrupted for it: some messages, and less than interrupting it costs both.
 const MOMENT: Duration = Duration::from_micros(20);
+
+/// How long a thread may wait for a mutex, or for a call that another node makes, and count as one that will go on: some round trips.
+const SOON: Duration = Duration::from_micros(300);
 
 /// How often a thread that polls looks for messages before it counts as one that waits.
 const FIRST_LOOKS: u32 = 32;
@@ -44,10 +48,39 @@ impl Drop for Pause {
 impl Node {
     /// Waits for an event of `mask`, receiving messages meanwhile; 0 if the time is over first.
     pub(crate) fn wait(&'static self, slot: WaitSlot, mask: u32, until: Option<Instant>) -> u32 {
-        match self.waiting.slots.seen(slot, mask) {
-            0 => self.wait_polling(self.poll(), slot, mask, until),
-            seen => seen,
+        let seen = self.waiting.slots.seen(slot, mask);
+        if seen != 0 {
+            return seen;
         }
+        if mask & event::LOCKED == 0 {
+            self.let_go_of_tokens();
+        }
+        self.wait_polling(self.poll(), slot, mask, until)
+    }
+
+    /// [`Node::wait`] for what most often comes soon: where nodes take turns with pages, what is kept for this thread stays for a moment.
+    pub(crate) fn wait_shortly(&'static self, slot: WaitSlot, mask: u32, until: Option<Instant>) -> u32 {
+        let seen = self.waiting.slots.seen(slot, mask);
+        if seen != 0 || !self.takes_turns() {
+            return self.wait(slot, mask, until);
+        }
+        let soon = Instant::now() + SOON;
+        if until.is_some_and(|until| until < soon) {
+            return self.wait(slot, mask, until);
+        }
+        self.threads.goes_on_soon(true);
+        let seen = self.wait_polling(self.poll(), slot, mask, Some(soon));
+        self.threads.goes_on_soon(false);
+        if seen != 0 {
+            return seen;
+        }
+        self.let_go_of_tokens();
+        self.wait(slot, mask, until)
+    }
+
+    /// True if nodes take turns with pages that they fight for.
+    fn takes_turns(&self) -> bool {
+        self.boot.consistency == Consistency::Sc && self.boot.common_after.is_none()
     }
 
     /// Declares that this thread is going to poll, where nodes poll at all.
@@ -78,6 +111,7 @@ impl Node {
         left: Option<NodeId>,
     ) {
         if self.waiting.slots.seen(slot, event::PASSED) == 0 {
+            self.let_go_of_tokens();
             self.wait_prompting(poller, slot, (event::PASSED, None), left);
         }
     }
@@ -121,17 +155,12 @@ impl Node {
             // Starting a thread, the C library may touch a variable of its own that the program has a copy of.
             return self.receive_until(slot, mask);
         }
-        if mask & (event::COHERENT | event::LOCKED) == 0 {
-            self.let_go_of_tokens();
-        }
         let _time = Scope::enter(Activity::Waiting);
         if poller.is_some() && self.has_idle_processor(1) && self.look_for(slot, mask) {
             return self.waiting.slots.seen(slot, mask);
         }
         self.threads.begin_wait();
-        if self.service.is_wanted() && !self.threads.any_computes() {
-            let _next = self.core().let_go();
-        }
+        self.let_go_if_idle();
         if let Some(node) = left {
             if poller.is_some() {
                 self.receive_for(MOMENT, || self.waiting.slots.seen(slot, mask) == 0, |_| {});
@@ -150,10 +179,8 @@ impl Node {
     /// threads look again and again for what another one does, and nothing needs to stay here for them.
     pub fn pause(&'static self) -> Pause {
         self.threads.pauses(true);
-        if self.service.is_wanted() && !self.threads.any_computes() {
-            self.undisturbed(|| {
-                let _next = self.core().let_go();
-            });
+        if self.service.is_wanted() {
+            self.undisturbed(|| self.let_go_if_idle());
         }
         Pause(self)
     }
@@ -192,7 +219,7 @@ impl Node {
             }
             self.fabric.wait(Some(SERVICE_WAIT));
             // Whoever has the awaited page may be waiting for one that is kept here.
-            if self.service.take_wanted() {
+            if self.service.is_wanted() {
                 self.let_go();
             }
         }

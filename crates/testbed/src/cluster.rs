@@ -207,7 +207,7 @@ impl Cluster {
         let peers = before.iter_mut().enumerate().chain((node + 1..).zip(after));
         let peers = peers.map(|(index, peer)| (NodeId::from_index(index), &mut peer.memory)).collect();
         let mut env = SimEnv::new(NodeId::from_index(node), memory, &mut effects).beside(peers);
-        env.now = Duration::from_nanos(self.now);
+        env.now.set(Duration::from_nanos(self.now));
         let result = act(engine, &mut env);
         let Effects { sent, resumed, told, .. } = effects;
         for (to, bytes, bulk) in sent {

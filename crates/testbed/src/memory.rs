@@ -6,6 +6,7 @@ use gondwana_coherence::{
     Waiter, Writers,
 };
 use gondwana_topology::{NodeId, NodeSet};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -195,8 +196,10 @@ pub struct SimEnv<'a> {
     pub memory: &'a mut Memory,
     /// What the call does beyond the memory.
     pub effects: &'a mut Effects,
-    /// The time of the call.
-    pub(crate) now: Duration,
+    /// The time of the call, or of the last look at the clock.
+    pub(crate) now: Cell<Duration>,
+    /// By how much the clock goes on with each look at it.
+    pub(crate) tick: Duration,
     /// The memories that can be read one-sided.
     peers: Vec<(NodeId, &'a mut Memory)>,
     copied_writable: Vec<Page>,
@@ -205,7 +208,15 @@ pub struct SimEnv<'a> {
 impl<'a> SimEnv<'a> {
     /// The environment of one call of a machine on node `me`.
     pub fn new(me: NodeId, memory: &'a mut Memory, effects: &'a mut Effects) -> Self {
-        Self { me, memory, effects, now: Duration::ZERO, peers: Vec::new(), copied_writable: Vec::new() }
+        Self {
+            me,
+            memory,
+            effects,
+            now: Cell::default(),
+            tick: Duration::ZERO,
+            peers: Vec::new(),
+            copied_writable: Vec::new(),
+        }
     }
 
     /// The same, among nodes whose memory can be read one-sided.
@@ -252,7 +263,8 @@ impl Env for SimEnv<'_> {
     }
 
     fn now(&self) -> Duration {
-        self.now
+        self.now.set(self.now.get() + self.tick);
+        self.now.get()
     }
 
     fn is_computing(&self) -> bool {

@@ -7,6 +7,7 @@ use gondwana_coherence::{
 };
 use gondwana_topology::{Id, NodeId};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// Bytes of a page.
 pub const SIZE: usize = PAGE_SIZE as usize;
@@ -38,6 +39,10 @@ pub struct Scripted {
     pub under_way: VecDeque<Letter>,
     /// Who has been resumed.
     pub resumed: Vec<Waiter>,
+    /// The time of the next call.
+    pub now: Duration,
+    /// By how much the clock goes on with each look at it.
+    pub tick: Duration,
     seen: Vec<Seen>,
 }
 
@@ -60,6 +65,8 @@ impl Scripted {
             memories,
             under_way: VecDeque::new(),
             resumed: Vec::new(),
+            now: Duration::ZERO,
+            tick: Duration::ZERO,
             seen: Vec::new(),
         }
     }
@@ -77,7 +84,10 @@ impl Scripted {
         let own = own.expect("there is such a node");
         let me = NodeId::from_index(node);
         let mut env = SimEnv::new(me, own, &mut effects).beside(peers);
+        env.now.set(self.now);
+        env.tick = self.tick;
         let result = act(&mut *self.machines[node], &mut env);
+        self.now = env.now.get();
         let letter =
             |(to, message, bulk): (NodeId, _, _)| Letter { from: node, to: to.index(), message, bulk };
         self.under_way.extend(effects.sent.into_iter().map(letter));

@@ -1,5 +1,6 @@
 use super::env::EngineEnv;
 use super::pending::{Pending, PendingWork};
+use crate::slices::Slices;
 use crate::sync::{
     BarrierEnv, BarrierMessage, KeeperEnv, KeeperMessage, LockEnv, LockGrant, LockMessage, ManagerOf, Object,
     ObjectKey, Reply, Request, SyncMessage, Ticket,
@@ -80,6 +81,14 @@ impl<E: EngineEnv> LockEnv for SyncEnv<'_, E> {
 
     fn is_active(&self) -> bool {
         self.env.is_active()
+    }
+
+    fn is_computing(&self) -> bool {
+        self.env.is_computing()
+    }
+
+    fn slices(&mut self) -> Option<&mut Slices> {
+        self.protocol.slices()
     }
 
     fn can_be_common(&self) -> bool {

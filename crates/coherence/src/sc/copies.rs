@@ -261,18 +261,27 @@ impl Sc {
         self.holds.saw(turn.slice);
         let free = leading(first, count, |page| self.holds.end(page, turn, me, env).is_none());
         if free == 0 {
+            self.put_off += 1;
             self.parked.push((from, message));
             return Ok(());
         }
         if free < count {
             let (now, later) = message.split(free);
+            self.put_off += 1;
             self.parked.push((from, later));
             message = now;
         }
-        let ScMessage::Forward { asked, write, contents, acks, requester, kept, .. } = message else {
-            self.lose(first, free, to, env);
-            self.send(to, &ScMessage::InvalidateAck { first, count: free, kept: again }, &[], env);
-            return Ok(());
+        self.comply(from, &message, again, env);
+        Ok(())
+    }
+
+    /// Does what a manager's `Forward` or `Invalidate` asks for. `again`: after it was put off.
+    pub(super) fn comply(&mut self, from: NodeId, message: &ScMessage, again: bool, env: &mut dyn Env) {
+        let Some((first, free, turn)) = message.taken() else { return };
+        let &ScMessage::Forward { asked, write, contents, acks, requester, kept, .. } = message else {
+            self.lose(first, free, turn.node, env);
+            self.send(turn.node, &ScMessage::InvalidateAck { first, count: free, kept: again }, &[], env);
+            return;
         };
         if write {
             self.lose(first, free, requester, env);
@@ -295,6 +304,5 @@ impl Sc {
         } else {
             self.send(requester, &answer, &[], env);
         }
-        Ok(())
     }
 }

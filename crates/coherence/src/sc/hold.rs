@@ -41,8 +41,7 @@ struct Arrival {
 pub(super) struct Holds {
     options: ScOptions,
     arrivals: Vec<Arrival>,
-    /// Of each loss is noted whether this node could write the page.
-    slices: Slices<bool>,
+    slices: Slices,
 }
 
 impl Holds {
@@ -73,7 +72,7 @@ impl Holds {
 
     /// True if this node could write a page when it lost it.
     pub(super) fn was_written(&self, page: Page) -> bool {
-        self.slices.note(page.0.into()).unwrap_or_default()
+        self.slices.was_written(page.0.into())
     }
 
     pub(super) fn was_lost_lately(&self, page: Page, now: Duration) -> bool {
@@ -103,6 +102,11 @@ impl Holds {
         if let (Some(arrival), Some(least)) = (arrival, self.options.hold) {
             arrival.until = arrival.until.min(now + least);
         }
+    }
+
+    /// The slices of this node.
+    pub(super) fn slices(&mut self) -> &mut Slices {
+        &mut self.slices
     }
 
     /// The number of the present slice, or else of the next one.

@@ -29,20 +29,21 @@ impl Sc {
     }
 
     pub(super) fn enqueue(&mut self, page: Page, request: Request, env: &mut dyn Env) {
-        let queue = &mut self.pages.record(page).queue;
-        let kept = !queue.is_empty();
-        queue.push_back(Request { kept, ..request });
+        self.line_up(page, request);
+        self.hurry(page, env);
         self.serve_next(page, env);
     }
 
     /// Serves requests for the page until one has to be confirmed or none is left.
     pub(super) fn serve_next(&mut self, page: Page, env: &mut dyn Env) {
         while !self.pages.entry(page).has(BUSY) {
-            let Some(&request) = self.pages.record(page).queue.front() else { break };
-            if self.is_kept_from(page, request, env) {
+            if self.pages.record(page).queue.is_empty() {
+                break;
+            }
+            let Some(request) = self.first_in_turn(page, env) else {
                 self.stall(page);
                 return;
-            }
+            };
             if self.pages.entry(page).owner == NOBODY {
                 self.touch_common(page, request.requester, env);
             }
@@ -51,23 +52,25 @@ impl Sc {
                 self.pages.record(page).queue.pop_front();
             } else if !self.takes_for_common(page, request, env) {
                 self.serve(page, request, env);
+                self.hurry(page, env);
             }
         }
         self.tidy(page);
     }
 
-    /// The first request for a page waits until [`Sc::settle`].
+    /// The requests for a page wait until [`Sc::settle`].
     fn stall(&mut self, page: Page) {
         if let Some(first) = self.pages.record(page).queue.front_mut() {
             first.kept = true;
         }
+        self.put_off += 1;
         if !self.stalled.contains(&page) {
             self.stalled.push(page);
         }
     }
 
     /// True if the request would take from this node what stays here.
-    fn is_kept_from(&mut self, page: Page, request: Request, env: &dyn Env) -> bool {
+    pub(super) fn is_kept_from(&mut self, page: Page, request: Request, env: &dyn Env) -> bool {
         let entry = *self.pages.entry(page);
         let takes = if request.write { entry.state != ScState::None } else { entry.state == ScState::Write };
         let me = self.pages.me();

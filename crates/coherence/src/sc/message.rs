@@ -111,6 +111,16 @@ pub enum ScMessage {
         /// How many there are.
         count: u32,
     },
+    /// Manager to a node that may keep the page from the request that is being served: another one waits behind that, whose turn is
+    /// earlier. If the page is not kept from that one, it leaves.
+    Hurry {
+        /// The page.
+        first: Page,
+        /// The node that waits.
+        requester: NodeId,
+        /// The number of its slice when it asked.
+        slice: u32,
+    },
     /// Tells the manager of these pages which node is to manage them. A node that is not the manager passes it on.
     Place {
         /// The first page.

@@ -33,6 +33,7 @@ mod manager;
 mod message;
 mod place;
 mod state;
+mod turns;
 
 pub use message::ScMessage;
 pub use state::ScState;
@@ -41,6 +42,7 @@ use crate::message::{Encoded, Encoder, recode};
 use crate::page_table::PageTable;
 use crate::registry::{CommonAfter, Consistency, PlacedHomes, ProtocolInfo};
 use crate::runs::span;
+use crate::slices::{Slices, Turn};
 use crate::{
     Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint, Violation,
     Waiter,
@@ -82,7 +84,7 @@ pub struct ScOptions {
     /// the clock stands still. Without it the node must see to it by itself that a resumed thread repeats its access
     /// before the next message is handled.
     pub hold: Option<Duration>,
-    /// Slices are for so many pages at least: nodes that pass a page to and fro, as for a flag or a lock, need it at once.
+    /// Slices are for so many pages and tokens at least: nodes that pass a page to and fro, as for a flag or a lock, need it at once.
     pub slice_pages: u32,
     /// As [`StartOptions::common_after`](crate::StartOptions::common_after).
     pub common_after: Option<CommonAfter>,
@@ -117,6 +119,8 @@ pub struct Sc {
     parked: Vec<(NodeId, ScMessage)>,
     /// Pages managed here whose next request would take away a page that stays.
     stalled: Vec<Page>,
+    /// How many of both there have been so far.
+    put_off: u64,
     counters: Counters,
     encoder: Encoder,
     /// Reused; empty between calls.
@@ -134,6 +138,7 @@ impl Sc {
             holds: Holds::new(options),
             parked: Vec::new(),
             stalled: Vec::new(),
+            put_off: 0,
             counters: Counters::default(),
             encoder: Encoder::default(),
             scratch: Vec::new(),
@@ -180,12 +185,14 @@ impl Sc {
     /// As [`Protocol::message`], for a message that was put off.
     pub fn settle(&mut self, env: &mut dyn Env) -> Result<Option<Duration>, Violation> {
         self.holds.end_due(env.now());
+        let put_off = self.put_off;
         for (from, message) in std::mem::take(&mut self.parked) {
             self.give_up(from, message, true, env)?;
         }
         for page in std::mem::take(&mut self.stalled) {
             self.serve_next(page, env);
         }
+        self.put_off = put_off;
         let me = self.pages.me();
         let parked = self.parked.iter().filter_map(|(_, message)| message.taken());
         let parked = parked.map(|(first, _, turn)| (first, turn));
@@ -193,8 +200,10 @@ impl Sc {
             let managed = self.pages.known(self.pages.get(page))?;
             Some((page, managed.queue.front()?.turn()))
         });
-        let next = parked.chain(stalled).filter_map(|(page, turn)| self.holds.end(page, turn, me, env)).min();
-        Ok(next.map(|end| end.saturating_sub(env.now())))
+        let now = env.now();
+        // A page may have become free to leave just now.
+        let end = |(page, turn)| self.holds.end(page, turn, me, env).unwrap_or(now);
+        Ok(parked.chain(stalled).map(end).min().map(|end| end.saturating_sub(now)))
     }
 
     fn send(&mut self, to: NodeId, message: &ScMessage, bulk: &[u8], env: &mut dyn Env) {
@@ -292,6 +301,9 @@ impl Sc {
                 self.take_common(from, first, (asked, served), manager, env)
             }
             ScMessage::Touched { first, count } => self.take_touched(from, first, count, env),
+            ScMessage::Hurry { first, requester, slice } => {
+                self.take_hurry(first, Turn { slice, node: requester }, env)
+            }
             ScMessage::InvalidateAck { first, count, kept } => self.take_ack(first, count, kept, env),
             ScMessage::Confirm { first, count } => self.take_confirm(from, first, count, env),
             ScMessage::Place { first, count, home } => self.take_place(first, count, home, env),
@@ -387,6 +399,10 @@ impl Protocol for Sc {
         Self::is_wanted(self)
     }
 
+    fn put_off(&self) -> u64 {
+        self.put_off
+    }
+
     fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, _used: bool, env: &mut dyn Env) {
         let count = self.pages.layout().clip(first, count);
         self.place_pages(first, count, home, env);
@@ -428,6 +444,10 @@ impl Protocol for Sc {
 
     fn settle(&mut self, env: &mut dyn Env) -> Result<Option<Duration>, Violation> {
         Self::settle(self, env)
+    }
+
+    fn slices(&mut self) -> Option<&mut Slices> {
+        Some(self.holds.slices())
     }
 
     fn counters(&self) -> &Counters {

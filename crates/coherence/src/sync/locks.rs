@@ -67,6 +67,14 @@ pub trait LockEnv {
     fn now(&self) -> Duration;
     /// A thread of this node runs, and may use a mutex before long.
     fn is_active(&self) -> bool;
+    /// As [`Env::is_computing`](crate::Env::is_computing).
+    fn is_computing(&self) -> bool {
+        self.is_active()
+    }
+    /// The slices in which this node keeps pages; tokens stay in the same ones.
+    fn slices(&mut self) -> Option<&mut Slices> {
+        None
+    }
     /// True if mutexes may become common.
     fn can_be_common(&self) -> bool {
         false
@@ -122,7 +130,8 @@ pub struct Locks {
     common_after: u32,
     queues: Queues,
     hot: HotMutexes,
-    slices: Slices<()>,
+    /// Where pages have none.
+    slices: Slices,
     /// The mutexes whose tokens stay until [`Locks::let_go`]; may list one that has left.
     kept: Vec<Object>,
     /// Some were added since [`Locks::take_newly_kept`].
@@ -302,7 +311,7 @@ impl Locks {
     fn request(&mut self, object: Object, attempt: Option<u64>, now: Duration, env: &mut dyn LockEnv) {
         self.counters.requests += 1;
         let manager = (self.manager)(object);
-        let slice = self.slices.number(now);
+        let slice = self.slices(env).number(now);
         self.queues.of(object).asked = now;
         if manager != self.me {
             env.send(manager, &LockMessage::Request { object, attempt, slice });
@@ -331,11 +340,11 @@ impl Locks {
             return false;
         }
         self.settle(object, env);
+        self.slices(env).saw(next.slice);
         let entry = self.table.entry(object);
         // A node that only tries must not wait for the uses of this one.
-        let stay = if attempt.is_none() { self.stay(object, next, env.now()) } else { None };
+        let stay = if attempt.is_none() { self.stay(object, next, env) } else { None };
         let rests = stay.is_some_and(|stay| self.will_use(stay, env));
-        self.slices.saw(next.slice);
         loop {
             match entry.word() {
                 Word::Free if rests && entry.transition(Word::Free, Word::FreeQueued) => break,
@@ -390,8 +399,8 @@ impl Locks {
             self.send_token(object, next.node, kept, env);
             return true;
         }
-        self.came(object, waited, kept, now);
-        let stay = next.and_then(|next| self.stay(object, next, now));
+        self.came(object, waited, kept, env);
+        let stay = next.and_then(|next| self.stay(object, next, env));
         env.arrived(object, from);
         self.hand_over(object, env);
         if let Some(stay) = stay {
@@ -448,7 +457,7 @@ impl Locks {
         }
         self.table.entry(object).set(Word::Absent);
         let now = env.now();
-        let kept = self.left(object, now);
+        let kept = self.left(object, env);
         self.send_token(object, to, kept, env);
         let Some(queue) = self.queues.get_mut(object) else { return };
         if queue.waiting.is_empty() {

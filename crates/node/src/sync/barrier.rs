@@ -69,6 +69,7 @@ impl Node {
                 if briefly {
                     self.wait_for_a_moment(slot, mask, left);
                 } else {
+                    self.let_go_of_tokens();
                     self.wait_prompting(self.poll(), slot, (mask, None), left);
                 }
             }

@@ -243,7 +243,7 @@ impl Node {
         if outcome == Outcome::Done {
             return Ok(true);
         }
-        let mut events = self.wait(slot, event::LOCKED, until);
+        let mut events = self.wait_shortly(slot, event::LOCKED, until);
         if events == 0 {
             if self.core().with_locks(|locks, _| locks.cancel(object, waiter_of(slot))) {
                 return Err(libc::ETIMEDOUT);

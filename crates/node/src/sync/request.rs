@@ -54,7 +54,8 @@ impl Node {
             let slot = Thread::current(self).slot;
             self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
             send(&mut self.core(), Ticket(u64::from(slot.0)));
-            self.answer(slot)
+            let events = self.wait_shortly(slot, event::ANSWERED, None);
+            self.answer_of(slot, events)
         })
     }
 
@@ -123,7 +124,8 @@ impl Node {
         self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
         let ticket = self.new_ticket();
         self.core().env.post(to, &wire(ticket), bulk);
-        let mut events = self.wait(slot, event::ANSWERED | event::INTERRUPTED, None) & event::ANSWERED;
+        let mut events =
+            self.wait_shortly(slot, event::ANSWERED | event::INTERRUPTED, None) & event::ANSWERED;
         while events == 0 {
             // Again as long as needed: the interruption may come right before the call waits.
             self.core().env.post(to, &Wire::Interrupt { ticket }, &[]);

@@ -1,7 +1,7 @@
 //! Tokens that stay although another node waits: those of hot mutexes for some uses, and in a slice all that come back.
 
 use super::{LockEnv, Locks};
-use crate::slices::{SliceRules, Turn};
+use crate::slices::{SliceRules, Slices, Turn};
 use crate::sync::entry::Word;
 use crate::sync::object_map::scatter;
 use crate::sync::{Object, Thread};
@@ -48,14 +48,18 @@ impl Locks {
     }
 
     /// Whether the token stays when another node waits for it.
-    pub(super) fn stay(&self, object: Object, next: Turn, now: Duration) -> Option<Stay> {
-        let slice = self.slice_end(object, next, now).map(Stay::Slice);
+    pub(super) fn stay(&self, object: Object, next: Turn, env: &mut dyn LockEnv) -> Option<Stay> {
+        let slice = self.slice_end(object, next, env).map(Stay::Slice);
         slice.or((self.kept_uses > 0 && self.hot.is_hot(object)).then_some(Stay::Uses))
     }
 
     /// True if threads of this node may use a mutex that is free before long. In a slice they do, once they have what they wait for.
-    pub(super) fn will_use(&self, stay: Stay, env: &dyn LockEnv) -> bool {
-        env.is_active() || matches!(stay, Stay::Slice(_)) && self.queues.any_requested()
+    pub(super) fn will_use(&self, stay: Stay, env: &mut dyn LockEnv) -> bool {
+        match stay {
+            Stay::Uses => env.is_active(),
+            Stay::Slice(_) if env.slices().is_some() => env.is_computing(),
+            Stay::Slice(_) => env.is_active() || self.queues.any_requested(),
+        }
     }
 
     /// The token, which is here and which another node waits for, stays.
@@ -90,7 +94,10 @@ impl Locks {
 
     /// No thread here will use tokens that stay: each leaves at once, or as soon as its holder unlocks.
     pub fn let_go(&mut self, env: &mut dyn LockEnv) {
-        self.slices.finish();
+        // Where pages have slices, threads that run again before one ends go on in it.
+        if env.slices().is_none() {
+            self.slices.finish();
+        }
         let mut kept = std::mem::take(&mut self.kept);
         for object in kept.drain(..) {
             self.let_go_of(object, env);
@@ -108,7 +115,7 @@ impl Locks {
             };
             // What has come back meanwhile makes a slice longer.
             let longer =
-                queue.next.filter(|_| queue.sliced).and_then(|next| self.slice_end(object, next, now));
+                queue.next.filter(|_| queue.sliced).and_then(|next| self.slice_end(object, next, env));
             let until = longer.or(queue.until);
             let is_due = until.is_some_and(|until| until <= now);
             if is_due {
@@ -138,15 +145,17 @@ impl Locks {
     }
 
     /// The token comes, for which a thread here has waited so long; `kept`: it has stayed for a slice meanwhile.
-    pub(super) fn came(&mut self, object: Object, waited: Duration, kept: bool, now: Duration) {
+    pub(super) fn came(&mut self, object: Object, waited: Duration, kept: bool, env: &mut dyn LockEnv) {
         self.hot.came(object, waited);
-        self.slices.came(scatter(object.0), waited, kept, now);
+        let now = env.now();
+        self.slices(env).came(key(object), waited, kept, now);
     }
 
     /// The token leaves. True if it has stayed for a slice.
-    pub(super) fn left(&mut self, object: Object, now: Duration) -> bool {
+    pub(super) fn left(&mut self, object: Object, env: &mut dyn LockEnv) -> bool {
+        let now = env.now();
         self.hot.left(object, now);
-        self.slices.lost(scatter(object.0), (), now);
+        self.slices(env).lost(key(object), true, now);
         self.queues.get_mut(object).is_some_and(|queue| {
             (queue.uses_left, queue.until) = (0, None);
             std::mem::take(&mut queue.sliced)
@@ -154,7 +163,18 @@ impl Locks {
     }
 
     /// Until when the token stays that another node wants, if it stays for a slice.
-    fn slice_end(&self, object: Object, next: Turn, now: Duration) -> Option<Duration> {
-        self.slices.keeps(scatter(object.0), next, self.me, now)
+    fn slice_end(&self, object: Object, next: Turn, env: &mut dyn LockEnv) -> Option<Duration> {
+        let now = env.now();
+        env.slices().as_deref().unwrap_or(&self.slices).keeps(key(object), next, self.me, now)
     }
+
+    /// The slices of this node.
+    pub(super) fn slices<'a>(&'a mut self, env: &'a mut dyn LockEnv) -> &'a mut Slices {
+        env.slices().unwrap_or(&mut self.slices)
+    }
+}
+
+/// By what the slices know a token.
+fn key(object: Object) -> u64 {
+    scatter(object.0) | Slices::OTHERS
 }
