@@ -1,6 +1,6 @@
 //! Directories (`DIR`): as with streams, the node that has opened one makes the calls.
 
-use super::descriptors::recall;
+use super::descriptors::close_with_copies;
 use super::stream_memory::opener_of;
 use super::streams_elsewhere::Elsewhere;
 use crate::errno;
@@ -91,9 +91,7 @@ pub(super) unsafe extern "C" fn closedir(directory: *mut DIR) -> c_int {
         let before = errno::get();
         let descriptor = dirfd(directory);
         errno::set(before);
-        let result = crate::real!(closedir: fn(*mut DIR) -> c_int)(directory);
-        recall(descriptor);
-        result
+        close_with_copies(descriptor, || crate::real!(closedir: fn(*mut DIR) -> c_int)(directory))
     }
 }
 

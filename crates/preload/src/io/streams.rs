@@ -2,7 +2,7 @@
 //! program's memory. They pass through a private buffer here instead.
 
 use super::delegations::{self, whole};
-use super::descriptors::{Place, Reopened, for_child, forget_kind, place, recall};
+use super::descriptors::{Place, Reopened, close_with_copies, for_child, forget_kind, place, recall};
 use super::stream_marks::unmark_elsewhere;
 use super::streams_elsewhere::{Elsewhere, elsewhere};
 use super::{BOUNCE, Buffer, is_shared, memory_streams, with_buffers};
@@ -311,9 +311,7 @@ macro_rules! closing {
                 // SAFETY: forwards the caller's argument, which is not used after it is closed.
                 unsafe {
                     let descriptor = descriptor_of(crate::real!(fileno: fn(*mut FILE) -> c_int), stream);
-                    let result = crate::real!($name: fn(*mut FILE) -> c_int)(stream);
-                    recall(descriptor);
-                    result
+                    close_with_copies(descriptor, || crate::real!($name: fn(*mut FILE) -> c_int)(stream))
                 }
             })
         }

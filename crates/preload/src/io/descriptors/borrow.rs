@@ -96,7 +96,7 @@ pub(crate) fn close_here(number: c_int) -> c_int {
     if unsafe { crate::real!(close: fn(c_int) -> c_int)(number) } == 0 { 0 } else { crate::errno::get() }
 }
 
-/// Closes the copies of a descriptor that was just closed or replaced here, or renews those of standard descriptors.
+/// Closes the copies of a descriptor that is about to be closed or was just replaced here, or renews those of standard descriptors.
 pub(crate) fn recall(number: c_int) {
     if standard::is_standard(number) {
         standard::changed(number);
@@ -111,6 +111,31 @@ pub(crate) fn recall(number: c_int) {
     }
 }
 
+/// Closes a descriptor of this node by `close`, its copies first: once it is closed, any thread here may get the number for another file,
+/// and pass it on to other nodes.
+pub(crate) fn close_with_copies<R>(number: c_int, close: impl FnOnce() -> R) -> R {
+    let is_standard = standard::is_standard(number);
+    if !is_standard {
+        recall(number);
+    }
+    let result = close();
+    if is_standard {
+        recall(number);
+    }
+    result
+}
+
+/// Closes a descriptor of another node, its copies first.
+///
+/// # Errors
+/// The error number.
+pub(super) fn close_there(node: &'static Node, owner: usize, number: c_int) -> Result<(), i32> {
+    forget(number);
+    // Forgetting cannot fail.
+    let _ = node.change_elsewhere(ProcessChange::ForgetDescriptor { descriptor: number });
+    node.change_on_node(owner, ProcessChange::CloseDescriptor { descriptor: number })
+}
+
 /// If a number has a copy here, closes the original and all copies, and gives the result of `close`.
 pub(super) fn close_borrowed(number: c_int) -> Option<c_int> {
     if !BORROWED.is_set(number) {
@@ -118,10 +143,7 @@ pub(super) fn close_borrowed(number: c_int) -> Option<c_int> {
     }
     let node = Node::current()?;
     let owner = Numbers::get()?.division.owner(number)?;
-    let result = node.change_on_node(owner, ProcessChange::CloseDescriptor { descriptor: number });
-    forget(number);
-    let _ = node.change_elsewhere(ProcessChange::ForgetDescriptor { descriptor: number });
-    Some(match result {
+    Some(match close_there(node, owner, number) {
         Ok(()) => 0,
         Err(error) => {
             crate::errno::set(error);

@@ -128,9 +128,7 @@ fn close_here(fd: c_int) -> c_int {
         return 0;
     }
     // SAFETY: forwards the caller's argument.
-    let result = unsafe { crate::real!(close: fn(c_int) -> c_int)(fd) };
-    borrow::recall(fd);
-    result
+    borrow::close_with_copies(fd, || unsafe { crate::real!(close: fn(c_int) -> c_int)(fd) })
 }
 
 /// # Safety

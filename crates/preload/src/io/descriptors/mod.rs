@@ -24,7 +24,7 @@ mod stops;
 mod there;
 mod watch;
 
-pub(crate) use borrow::{close_here, forget, lend, recall};
+pub(crate) use borrow::{close_here, close_with_copies, forget, lend, recall};
 pub(crate) use calls::fsync;
 pub(crate) use copy::fetch;
 pub(crate) use for_others::{call_at_once, call_here};

@@ -2,7 +2,7 @@
 
 use super::borrow;
 use super::stops::{self, Numbers};
-use gondwana_node::{Node, ProcessChange};
+use gondwana_node::Node;
 use libc::{c_int, c_uint};
 
 /// Calls `act` for the numbers of a range that are open here, and `elsewhere` with a node and the numbers that are
@@ -51,9 +51,7 @@ fn close_all(range: (c_uint, c_uint)) {
             unsafe { super::calls::close(number) };
         },
         |node, owner, number| {
-            let _ = node.change_on_node(owner, ProcessChange::CloseDescriptor { descriptor: number });
-            borrow::forget(number);
-            let _ = node.change_elsewhere(ProcessChange::ForgetDescriptor { descriptor: number });
+            let _ = borrow::close_there(node, owner, number);
         },
     );
 }
