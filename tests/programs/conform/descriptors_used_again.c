@@ -1,5 +1,7 @@
 /* The number of a descriptor that one thread closes is another one's new file at once, also for threads that used the former. */
 #include "../harness.h"
+#include <fcntl.h>
+#include <mqueue.h>
 #include <semaphore.h>
 #include <unistd.h>
 
@@ -8,6 +10,8 @@ static struct pair {
     sem_t handed, done;
     int from;
 } pairs[MAX_THREADS / 2];
+
+static pthread_barrier_t over;
 
 static int expected(int pair, int round)
 {
@@ -49,10 +53,40 @@ static long reads(int number)
     return wrong;
 }
 
+/* A queue that another thread closes. */
+static void queue(int number, bool is_opener)
+{
+    struct pair *pair = &pairs[number];
+    char name[40];
+    struct mq_attr attributes = {.mq_maxmsg = 1, .mq_msgsize = 8};
+    if (!is_opener) {
+        sem_wait(&pair->handed);
+        EXPECT(0, mq_close(pair->from));
+        sem_post(&pair->done);
+        return;
+    }
+    snprintf(name, sizeof name, "/descriptors.%d.%d", getpid(), number);
+    mqd_t queue = mq_open(name, O_RDWR | O_CREAT | O_EXCL, 0600, &attributes);
+    REQUIRE(queue >= 0);
+    EXPECT(0, mq_unlink(name));
+    pair->from = queue;
+    sem_post(&pair->handed);
+    sem_wait(&pair->done);
+    EXPECT(-1, mq_getattr(queue, &attributes));
+    EXPECT(EBADF, errno);
+}
+
 /* With two nodes, all that open are on one and all that read on the other. */
 static long work(int self)
 {
-    return self % 2 ? reads(self / 2) : opens(self / 2);
+    long wrong = self % 2 ? reads(self / 2) : opens(self / 2);
+    pthread_barrier_wait(&over);
+    for (int pair = 0; pair < threads / 2; pair++) {
+        if (self / 2 == pair)
+            queue(pair, self % 2 == 0);
+        pthread_barrier_wait(&over);
+    }
+    return wrong;
 }
 
 int main(int argc, char **argv)
@@ -63,6 +97,7 @@ int main(int argc, char **argv)
         REQUIRE(sem_init(&pairs[i].handed, 0, 0) == 0);
         REQUIRE(sem_init(&pairs[i].done, 0, 0) == 0);
     }
+    EXPECT(0, pthread_barrier_init(&over, NULL, threads));
     EXPECT(0, run_threads(threads, work));
     return pass();
 }

@@ -1,7 +1,7 @@
 //! Queues of messages and semaphores that the kernel keeps: threads wait for each other by them, whatever nodes they are on.
 
 use super::channels::locking;
-use super::descriptors::{Place, place};
+use super::descriptors::{Place, close, place};
 use super::{Buffer, with_buffers};
 use gondwana_page::to_usize;
 use gondwana_sys::Argument;
@@ -22,7 +22,6 @@ crate::guarded! {
     fn mq_open(name: *const c_char, flags: c_int, mode: mode_t, attributes: *mut mq_attr) -> mqd_t {
         Buffer::string(name), Buffer::value(if flags & libc::O_CREAT == 0 { std::ptr::null_mut() } else { attributes })
     }
-    fn mq_close[queue](queue: mqd_t) -> c_int {}
     fn mq_unlink(name: *const c_char) -> c_int { Buffer::string(name) }
     fn mq_getattr[queue](queue: mqd_t, attributes: *mut mq_attr) -> c_int { Buffer::result(attributes) }
     fn mq_setattr[queue](queue: mqd_t, new: *const mq_attr, old: *mut mq_attr) -> c_int {
@@ -37,6 +36,16 @@ crate::guarded! {
     fn semtimedop[; locking set](set: c_int, operations: *mut sembuf, count: size_t, longest: *const timespec) -> c_int {
         Buffer::read(operations, count * size_of::<sembuf>()), Buffer::value(longest)
     }
+}
+
+/// A queue is a descriptor, as any other.
+///
+/// # Safety
+/// As the C library's `mq_close`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mq_close(queue: mqd_t) -> c_int {
+    // SAFETY: forwards the caller's argument.
+    unsafe { close(queue) }
 }
 
 crate::guarded! {

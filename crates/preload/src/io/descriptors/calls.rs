@@ -99,7 +99,7 @@ pub(super) unsafe extern "C" fn isatty(fd: c_int) -> c_int {
 /// # Safety
 /// As the C library's `close`.
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn close(fd: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn close(fd: c_int) -> c_int {
     if stops::is_out_of_reach(fd) {
         crate::errno::set(libc::EBADF);
         return -1;

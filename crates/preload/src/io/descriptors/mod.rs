@@ -25,6 +25,7 @@ mod there;
 mod watch;
 
 pub(crate) use borrow::{close_here, close_with_copies, forget, lend, recall};
+pub(crate) use calls::close;
 pub(crate) use calls::fsync;
 pub(crate) use copy::fetch;
 pub(crate) use for_others::{call_at_once, call_here};
