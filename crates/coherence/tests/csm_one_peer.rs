@@ -1,7 +1,7 @@
 //! Releases that only one peer can learn of.
 
 use gondwana_coherence::{Access, CsmMessage, Outcome, Protocol, State, SyncPoint, Waiter};
-use gondwana_testbed::memory::Effects;
+use gondwana_testbed::effects::Effects;
 use gondwana_testbed::pair::{HOME, Pair, READER};
 use gondwana_testbed::rig::{A, B, ME, Rig, SIZE, WAITER, fetch, notices, only};
 use gondwana_topology::{Id, NodeId};

@@ -1,7 +1,7 @@
 //! Single transitions of a `csm` machine where a policy decides the homes of pages.
 
 use gondwana_coherence::{Access, CsmMessage, Grant, HomeRole, Outcome, Page, Protocol, State, Violation};
-use gondwana_testbed::memory::Effects;
+use gondwana_testbed::effects::Effects;
 use gondwana_testbed::rig::{A, B, ME, Rig, SIZE, WAITER, decoded, diffs, fetch, notices, only, pages};
 use gondwana_topology::NodeId;
 

@@ -108,11 +108,12 @@ impl Node {
         &'static self,
         poller: Option<Poller>,
         slot: WaitSlot,
+        mask: u32,
         left: Option<NodeId>,
     ) {
-        if self.waiting.slots.seen(slot, event::PASSED) == 0 {
+        if self.waiting.slots.seen(slot, mask) == 0 {
             self.let_go_of_tokens();
-            self.wait_prompting(poller, slot, (event::PASSED, None), left);
+            self.wait_prompting(poller, slot, (mask, None), left);
         }
     }
 
@@ -139,7 +140,7 @@ impl Node {
         }
     }
 
-    pub(crate) fn wait_prompting(
+    fn wait_prompting(
         &'static self,
         poller: Option<Poller>,
         slot: WaitSlot,

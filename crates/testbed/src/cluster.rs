@@ -3,8 +3,9 @@
 //! Each step of a thread and each message takes a random time, and messages between two nodes arrive in the order sent. The
 //! same seed gives the same run.
 
+use crate::effects::{Effects, Told};
 use crate::letter::{Letter, ServerLetter};
-use crate::memory::{Effects, Memory, SimEnv, Told};
+use crate::memory::{Memory, SimEnv};
 use crate::programs::Rng;
 use crate::setup::Op;
 use gondwana_coherence::sync::{

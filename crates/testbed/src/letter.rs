@@ -1,6 +1,7 @@
 //! What engines send each other, as bytes.
 
-use crate::memory::{SimEnv, Told};
+use crate::effects::Told;
+use crate::memory::SimEnv;
 use gondwana_coherence::sync::{Answer, KeeperMessage, LockGrant, Request, SyncMessage, Ticket};
 use gondwana_coherence::{Continuation, EngineEnv, MESSAGE_TAG, Waiter};
 use gondwana_topology::NodeId;

@@ -9,6 +9,7 @@
 
 pub mod cluster;
 mod csm;
+pub mod effects;
 mod erc;
 mod letter;
 pub mod memory;

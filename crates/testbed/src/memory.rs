@@ -1,6 +1,6 @@
 //! The memory of one simulated node, which also checks that the machine handles it in the right order.
 
-use gondwana_coherence::sync::{Answer, Ticket};
+use crate::effects::{Effects, Observed};
 use gondwana_coherence::{
     Access, Claims, Continuation, Encoded, Env, Event, Exposure, MESSAGE_TAG, Message, Page, RemoteAccess,
     Waiter, Writers,
@@ -142,45 +142,6 @@ pub fn encoded(message: &impl Encoded) -> Vec<u8> {
     let mut bytes = vec![MESSAGE_TAG];
     bytes.extend(postcard::to_stdvec(message).expect("messages can be encoded"));
     bytes
-}
-
-/// What a machine did during one call.
-#[derive(Debug, Default)]
-pub struct Effects {
-    /// Messages sent: receiver, message, bulk.
-    pub sent: Vec<(NodeId, Vec<u8>, Vec<u8>)>,
-    /// Waiters resumed, in order.
-    pub resumed: Vec<Waiter>,
-    /// Waiters of an engine that were resumed; it takes them itself.
-    pub(crate) continuations: Vec<Continuation>,
-    /// Threads that an engine lets go on, with what they are told.
-    pub(crate) told: Vec<Told>,
-    /// What a monitor is told, in order.
-    pub observed: Vec<Observed>,
-}
-
-/// What a machine tells a monitor: see [`Env::observe`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Observed {
-    /// What happens.
-    pub event: Event,
-    /// The first page.
-    pub first: Page,
-    /// How many pages there are.
-    pub count: u32,
-    /// The other node.
-    pub peer: NodeId,
-}
-
-/// What an engine tells a thread.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Told {
-    /// It holds the mutex.
-    Granted(Waiter),
-    /// It goes on from the barrier.
-    Passed(Waiter),
-    /// The manager of an object has answered.
-    Answered(Ticket, Answer),
 }
 
 /// The environment of one call to a machine.

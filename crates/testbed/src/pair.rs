@@ -1,6 +1,7 @@
 //! Two `csm` machines that can reach each other's memory.
 
-use crate::memory::{Effects, Memory, SimEnv, encoded};
+use crate::effects::Effects;
+use crate::memory::{Memory, SimEnv, encoded};
 use gondwana_coherence::{
     Access, Csm, CsmMessage, CsmOptions, Encoded, Layout, Managers, Outcome, Page, Protocol, Region, State,
     SyncPoint, Waiter,

@@ -1,6 +1,7 @@
 //! A `csm` machine alone, and the messages that its peers send.
 
-use crate::memory::{Effects, Memory, SimEnv, encoded};
+use crate::effects::Effects;
+use crate::memory::{Memory, SimEnv, encoded};
 use gondwana_coherence::{
     Access, Csm, CsmMessage, CsmOptions, DiffEntry, Encoded, Grant, Layout, Managers, Outcome, Page,
     Protocol, Region, State, SyncPoint, Violation, Waiter,

@@ -1,7 +1,8 @@
 //! Machines of any protocol that do what a test says. Their messages arrive when it says so, in the order in which all of them
 //! were sent.
 
-use crate::memory::{Effects, Memory, Observed, SimEnv};
+use crate::effects::{Effects, Observed};
+use crate::memory::{Memory, SimEnv};
 use gondwana_coherence::{
     Access, Event, Layout, Managers, Outcome, Page, Protocol, Region, SyncPoint, Violation, Waiter,
 };

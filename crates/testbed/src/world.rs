@@ -1,6 +1,7 @@
 //! A whole machine in one value: nodes, channels, threads, locks and a barrier, advanced one step at a time.
 
-use crate::memory::{Effects, Memory, Observed, SimEnv};
+use crate::effects::{Effects, Observed};
+use crate::memory::{Memory, SimEnv};
 use crate::setup::{Op, Setup};
 use gondwana_coherence::{Access, Layout, Outcome, Page, Protocol, SyncPoint, Waiter};
 use gondwana_page::to_usize;

@@ -3,6 +3,7 @@
 
 mod attempts;
 mod common;
+mod env;
 mod hot;
 mod line;
 mod queue;
@@ -13,6 +14,7 @@ use super::{Entry, LockMessage, LockTable, LockViolation, Object, SyncError, Thr
 use crate::slices::{Slices, Turn};
 use crate::{Outcome, Waiter};
 use common::{COMMON_AFTER, send_common};
+pub use env::{LockEnv, LockGrant};
 use gondwana_topology::NodeId;
 pub(super) use hot::HOT;
 use hot::HotMutexes;
@@ -30,17 +32,6 @@ pub const LOCAL_HANDOVERS: u32 = 8;
 /// Which node manages an object: the same answer on every node.
 pub type ManagerOf = Arc<dyn Fn(Object) -> NodeId + Send + Sync>;
 
-/// How a waiter's attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LockGrant {
-    /// Its thread holds the mutex.
-    Acquired,
-    /// Its trylock failed: `EBUSY`.
-    Busy,
-    /// The mutex is common: the thread must try there. Whoever has had the mutex before has released all that it wrote.
-    Common,
-}
-
 /// What became of a trylock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -51,45 +42,6 @@ pub enum TryOutcome {
     Busy,
     /// Another node must be asked: the waiter is resumed with the answer.
     Wait,
-}
-
-/// The node as the machine of lock tokens sees it.
-pub trait LockEnv {
-    /// Sends a message; `to` is never this node. Messages between two nodes arrive in the order sent.
-    fn send(&mut self, to: NodeId, message: &LockMessage);
-    /// The token is about to leave for `to`, which alone learns of it; or the mutex is about to become common, which any node can
-    /// learn (`None`). What threads of this node wrote must be released first. `Done` if it is already, otherwise the node calls
-    /// [`Locks::flushed`] when it is.
-    fn pass(&mut self, object: Object, to: Option<NodeId>) -> Outcome;
-    /// The token arrived from another node to be used here: the node acquires.
-    fn arrived(&mut self, object: Object, from: NodeId);
-    /// The time since some moment.
-    fn now(&self) -> Duration;
-    /// A thread of this node runs, and may use a mutex before long.
-    fn is_active(&self) -> bool;
-    /// As [`Env::is_computing`](crate::Env::is_computing).
-    fn is_computing(&self) -> bool {
-        self.is_active()
-    }
-    /// The slices in which this node keeps pages; tokens stay in the same ones.
-    fn slices(&mut self) -> Option<&mut Slices> {
-        None
-    }
-    /// True if mutexes may become common.
-    fn can_be_common(&self) -> bool {
-        false
-    }
-    /// Has the nodes lock and unlock a mutex, which nobody holds, in memory that they have in common, from now on; true if they can. The
-    /// hardware keeps that coherent. Whoever unlocks it there must have released before.
-    fn make_common(&mut self, _object: Object) -> bool {
-        false
-    }
-    /// True if a node has done that.
-    fn is_common(&mut self, _object: Object) -> bool {
-        false
-    }
-    /// The operation begun with this waiter is decided.
-    fn resume(&mut self, waiter: Waiter, grant: LockGrant);
 }
 
 /// What tokens did on this node so far.
@@ -343,7 +295,7 @@ impl Locks {
         self.slices(env).saw(next.slice);
         let entry = self.table.entry(object);
         // A node that only tries must not wait for the uses of this one.
-        let stay = if attempt.is_none() { self.stay(object, next, env) } else { None };
+        let stay = if attempt.is_none() { self.stay(object, next, env.now(), env) } else { None };
         let rests = stay.is_some_and(|stay| self.will_use(stay, env));
         loop {
             match entry.word() {
@@ -399,8 +351,8 @@ impl Locks {
             self.send_token(object, next.node, kept, env);
             return true;
         }
-        self.came(object, waited, kept, env);
-        let stay = next.and_then(|next| self.stay(object, next, env));
+        self.came(object, waited, kept, now, env);
+        let stay = next.and_then(|next| self.stay(object, next, now, env));
         env.arrived(object, from);
         self.hand_over(object, env);
         if let Some(stay) = stay {
@@ -457,7 +409,7 @@ impl Locks {
         }
         self.table.entry(object).set(Word::Absent);
         let now = env.now();
-        let kept = self.left(object, env);
+        let kept = self.left(object, now, env);
         self.send_token(object, to, kept, env);
         let Some(queue) = self.queues.get_mut(object) else { return };
         if queue.waiting.is_empty() {

@@ -37,7 +37,7 @@ impl Node {
             let slot = Thread::current(self).slot;
             let _noted = self.note_wait(slot, Awaited::Barrier, barrier as u64, None);
             let (poller, left) = self.arrive(barrier, count, slot);
-            self.wait_at_barrier(poller, slot, left);
+            self.wait_at_barrier(poller, slot, event::PASSED, left);
             self.pass(slot)
         })
     }
@@ -69,8 +69,7 @@ impl Node {
                 if briefly {
                     self.wait_for_a_moment(slot, mask, left);
                 } else {
-                    self.let_go_of_tokens();
-                    self.wait_prompting(self.poll(), slot, (mask, None), left);
+                    self.wait_at_barrier(self.poll(), slot, mask, left);
                 }
             }
             match self.waiting.slots.seen(slot, mask) {

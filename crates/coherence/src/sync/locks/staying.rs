@@ -48,8 +48,14 @@ impl Locks {
     }
 
     /// Whether the token stays when another node waits for it.
-    pub(super) fn stay(&self, object: Object, next: Turn, env: &mut dyn LockEnv) -> Option<Stay> {
-        let slice = self.slice_end(object, next, env).map(Stay::Slice);
+    pub(super) fn stay(
+        &self,
+        object: Object,
+        next: Turn,
+        now: Duration,
+        env: &mut dyn LockEnv,
+    ) -> Option<Stay> {
+        let slice = self.slice_end(object, next, now, env).map(Stay::Slice);
         slice.or((self.kept_uses > 0 && self.hot.is_hot(object)).then_some(Stay::Uses))
     }
 
@@ -115,7 +121,7 @@ impl Locks {
             };
             // What has come back meanwhile makes a slice longer.
             let longer =
-                queue.next.filter(|_| queue.sliced).and_then(|next| self.slice_end(object, next, env));
+                queue.next.filter(|_| queue.sliced).and_then(|next| self.slice_end(object, next, now, env));
             let until = longer.or(queue.until);
             let is_due = until.is_some_and(|until| until <= now);
             if is_due {
@@ -145,15 +151,20 @@ impl Locks {
     }
 
     /// The token comes, for which a thread here has waited so long; `kept`: it has stayed for a slice meanwhile.
-    pub(super) fn came(&mut self, object: Object, waited: Duration, kept: bool, env: &mut dyn LockEnv) {
+    pub(super) fn came(
+        &mut self,
+        object: Object,
+        waited: Duration,
+        kept: bool,
+        now: Duration,
+        env: &mut dyn LockEnv,
+    ) {
         self.hot.came(object, waited);
-        let now = env.now();
         self.slices(env).came(key(object), waited, kept, now);
     }
 
     /// The token leaves. True if it has stayed for a slice.
-    pub(super) fn left(&mut self, object: Object, env: &mut dyn LockEnv) -> bool {
-        let now = env.now();
+    pub(super) fn left(&mut self, object: Object, now: Duration, env: &mut dyn LockEnv) -> bool {
         self.hot.left(object, now);
         self.slices(env).lost(key(object), true, now);
         self.queues.get_mut(object).is_some_and(|queue| {
@@ -163,8 +174,13 @@ impl Locks {
     }
 
     /// Until when the token stays that another node wants, if it stays for a slice.
-    fn slice_end(&self, object: Object, next: Turn, env: &mut dyn LockEnv) -> Option<Duration> {
-        let now = env.now();
+    fn slice_end(
+        &self,
+        object: Object,
+        next: Turn,
+        now: Duration,
+        env: &mut dyn LockEnv,
+    ) -> Option<Duration> {
         env.slices().as_deref().unwrap_or(&self.slices).keeps(key(object), next, self.me, now)
     }
 
