@@ -52,8 +52,8 @@ struct Loss {
     written: bool,
 }
 
-/// The slices of one node. What nodes fight for is known by a key: pages by their numbers, others by those from
-/// [`Slices::OTHERS`] on. Of each loss is kept whether this node could write what left it.
+/// The slices of one node. What nodes fight for is known by a key: pages by their numbers, others by numbers
+/// that no page has. Of each loss is kept whether this node could write what left it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Slices {
     rules: SliceRules,
