@@ -8,6 +8,9 @@ use crate::runs::{count_of, leading, runs, span};
 use crate::{Access, Env, Event, Outcome, Page, Violation, Waiter};
 use gondwana_topology::NodeId;
 
+/// How many pages with contents come in one answer: while a thread uses these, the next ones are on their way.
+const IN_ANSWER: u32 = 32;
+
 impl Csm {
     pub(super) fn take_fault(
         &mut self,
@@ -55,6 +58,7 @@ impl Csm {
             State::Invalid | State::StaleDirty => {
                 self.await_page(page, waiter);
                 self.request(page, ahead, write, env);
+                self.fetch_early(page, ahead, write, env);
                 Outcome::Wait
             }
             State::Deferred => {
@@ -64,9 +68,11 @@ impl Csm {
                 self.await_page(page, waiter);
                 Outcome::Wait
             }
-            // Whoever wants more than the answer allows faults again, without a message.
+            // Whoever wants more than the answer allows faults again, without a message. A thread that is faster than the pages
+            // of a stream asks for the next ones here.
             State::Fetching => {
                 self.await_page(page, waiter);
+                self.fetch_early(page, ahead, write, env);
                 Outcome::Wait
             }
         }
@@ -204,6 +210,7 @@ impl Csm {
     /// something themselves.
     pub(super) fn fetch_early(&mut self, first: Page, count: u32, write: bool, env: &mut dyn Env) {
         let completed = self.flushes.completed();
+        let count = self.pages.layout().clip(first, count);
         for page in span(first, count) {
             let entry = self.pages.entry(page);
             let due = entry.state == State::Invalid && entry.flush <= completed;
@@ -229,7 +236,7 @@ impl Csm {
             return;
         }
         let (home, merge) = (entry.probable_home, entry.has(TWIN));
-        let most = if self.sweeps(first) { self.options.window * UNTOUCHED_WINDOWS } else { most };
+        let most = if self.sweeps(first) { self.options.window * UNTOUCHED_WINDOWS } else { most.min(IN_ANSWER) };
         let count = self.fetched_with(first, most, home);
         for page in span(first, count) {
             let entry = self.pages.entry(page);
