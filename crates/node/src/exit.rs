@@ -229,6 +229,7 @@ impl Node {
                 "local": locked.saturating_sub(l.tokens_received),
                 "remote": l.tokens_received,
                 "requested": l.requests,
+                "early": l.early,
                 "tokens_sent": l.tokens_sent,
                 "handed_over": l.handovers,
                 "kept": l.kept,

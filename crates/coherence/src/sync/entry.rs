@@ -66,13 +66,16 @@ impl Word {
     }
 }
 
+/// More than any depth.
+const EARLY: u32 = u32::MAX;
+
 /// One mutex on one node. A mutex nobody used is all zero.
 ///
 /// `word` changes from `Free` to `Held` and back without the node's lock, in every other way only under it.
 #[derive(Debug, Default)]
 pub struct Entry {
     word: AtomicU32,
-    /// How often the owner has locked it; touched by the owner only.
+    /// How often the owner has locked it; touched by the owner only. [`EARLY`] if the token came early and no thread has used it.
     depth: AtomicU32,
     /// The holding thread, or 0. A thread finds its own number here only if it wrote it (or was handed the
     /// mutex), so comparing needs no ordering.
@@ -208,6 +211,16 @@ impl Entry {
         before.saturating_add(1)
     }
 
+    /// The token has come, which no thread has waited for.
+    pub(super) fn came_early(&self) {
+        self.depth.store(EARLY, Ordering::Relaxed);
+    }
+
+    /// True if the token came early and no thread has used it.
+    pub(super) fn is_unused(&self) -> bool {
+        self.depth.load(Ordering::Relaxed) == EARLY
+    }
+
     /// True if a thread of this node holds the mutex.
     #[must_use]
     pub fn is_locked(&self) -> bool {
@@ -216,7 +229,10 @@ impl Entry {
 
     fn deepen(&self) -> Result<Fast, SyncError> {
         let depth = self.depth.load(Ordering::Relaxed);
-        self.depth.store(depth.checked_add(1).ok_or(SyncError::Exhausted)?, Ordering::Relaxed);
+        if depth + 1 == EARLY {
+            return Err(SyncError::Exhausted);
+        }
+        self.depth.store(depth + 1, Ordering::Relaxed);
         Ok(Fast::Done)
     }
 

@@ -1,6 +1,7 @@
 //! Mutexes as tokens: the node that has a mutex's token passes the mutex among its threads without a message; another
 //! node asks the manager, which forwards the request to the last node that asked (the distributed queue of TreadMarks).
 
+mod ahead;
 mod attempts;
 mod common;
 mod env;
@@ -13,6 +14,7 @@ use super::entry::Word;
 use super::{Entry, LockMessage, LockTable, LockViolation, Object, SyncError, Thread};
 use crate::slices::{Slices, Turn};
 use crate::{Outcome, Waiter};
+use ahead::Walks;
 use common::{COMMON_AFTER, send_common};
 pub use env::{LockEnv, LockGrant};
 use gondwana_topology::NodeId;
@@ -49,6 +51,8 @@ pub enum TryOutcome {
 pub struct LockCounters {
     /// Tokens asked of other nodes.
     pub requests: u64,
+    /// Those of them that no thread waited for yet.
+    pub early: u64,
     /// Tokens that came.
     pub tokens_received: u64,
     /// Tokens that left.
@@ -82,6 +86,7 @@ pub struct Locks {
     common_after: u32,
     queues: Queues,
     hot: HotMutexes,
+    walks: Walks,
     /// Where pages have none.
     slices: Slices,
     /// The mutexes whose tokens stay until [`Locks::let_go`]; may list one that has left.
@@ -111,6 +116,7 @@ impl Locks {
             common_after: COMMON_AFTER,
             queues: Queues::default(),
             hot: HotMutexes::new(HOT),
+            walks: Walks::default(),
             slices: Slices::new(staying::SLICES),
             kept: Vec::new(),
             newly_kept: false,
@@ -157,10 +163,13 @@ impl Locks {
         }
         let queue = self.queues.of(object);
         queue.waiting.push_back(Waiting { waiter, thread, attempt: None });
-        if entry.word() == Word::Absent && !std::mem::replace(&mut queue.requested, true) {
+        if entry.word() == Word::Absent {
             let now = env.now();
-            self.hot.wanted(object, now);
-            self.request(object, None, now, env);
+            if !std::mem::replace(&mut queue.requested, true) {
+                self.hot.wanted(object, now);
+                self.request(object, None, now, env);
+            }
+            self.ask_ahead(object, thread, now, env);
         }
         Outcome::Wait
     }
@@ -348,10 +357,15 @@ impl Locks {
         {
             // Nobody here uses it, so there is nothing to release or acquire on the way.
             self.queues.forget(object);
+            self.walks.unused(object);
             self.send_token(object, next.node, kept, env);
             return true;
         }
-        self.came(object, waited, kept, now, env);
+        if queue.waiting.is_empty() {
+            self.table.entry(object).came_early();
+        } else {
+            self.came(object, waited, kept, now, env);
+        }
         let stay = next.and_then(|next| self.stay(object, next, now, env));
         env.arrived(object, from);
         self.hand_over(object, env);
@@ -391,7 +405,11 @@ impl Locks {
     /// The token, whose word says so already, leaves for `to`.
     fn leave(&mut self, object: Object, to: NodeId, env: &mut dyn LockEnv) {
         let elsewhere = u32::from((self.manager)(object) != self.me);
-        let departures = self.table.entry(object).depart().saturating_add(elsewhere);
+        let entry = self.table.entry(object);
+        if entry.is_unused() {
+            self.walks.unused(object);
+        }
+        let departures = entry.depart().saturating_add(elsewhere);
         let common = departures >= self.common_after && env.can_be_common();
         match env.pass(object, (!common).then_some(to)) {
             Outcome::Done => self.pass_on(object, to, common, env),
@@ -477,6 +495,7 @@ impl Locks {
         copy.queues.clone_from(&self.queues);
         copy.lines.clone_from(&self.lines);
         copy.hot.clone_from(&self.hot);
+        copy.walks.clone_from(&self.walks);
         copy.slices.clone_from(&self.slices);
         copy.kept.clone_from(&self.kept);
         copy.newly_kept = self.newly_kept;
@@ -487,13 +506,15 @@ impl Locks {
 
     /// All that decides how the machine goes on.
     pub(super) fn essence(&self) -> impl Eq + std::hash::Hash + std::fmt::Debug {
+        // Where they do not count, they must not make states differ for ever.
+        let counted = if self.common_after == u32::MAX { 0 } else { self.common_after };
         let words: Vec<_> = self
             .table
             .contents()
             .into_iter()
-            .map(|(object, entry)| (object, entry.parts(), entry.departures().min(self.common_after)))
+            .map(|(object, entry)| (object, entry.parts(), entry.departures().min(counted)))
             .collect();
-        let staying = (self.hot.clone(), self.slices.clone(), &self.kept);
+        let staying = (self.hot.clone(), self.walks.clone(), self.slices.clone(), &self.kept);
         (words, self.queues.contents(), self.lines.contents(), self.attempts, staying)
     }
 

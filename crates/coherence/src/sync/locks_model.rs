@@ -10,6 +10,8 @@ struct Programs {
     programs: Vec<Vec<Op>>,
     limits: Limits,
     mutexes: u64,
+    /// Nodes ask for tokens whenever they can, also such as no thread wants.
+    early: bool,
 }
 
 impl Model for Programs {
@@ -23,6 +25,9 @@ impl Model for Programs {
     fn actions(&self, state: &World, actions: &mut Vec<Event>) {
         if state.broken().is_none() {
             state.events(&self.programs, actions);
+            if self.early {
+                state.early(self.mutexes, actions);
+            }
         }
     }
 
@@ -81,7 +86,12 @@ fn check_common(nodes: &[&[&[Op]]], mutexes: u64) {
 const NEVER: Limits = Limits { local_handovers: 1, kept_uses: 0, slices: false, common_after: u32::MAX };
 
 fn check_limited(nodes: &[&[&[Op]]], mutexes: u64, limits: Limits) {
+    check_model(nodes, mutexes, limits, false);
+}
+
+fn check_model(nodes: &[&[&[Op]]], mutexes: u64, limits: Limits, early: bool) {
     let model = Programs {
+        early,
         threads: nodes.iter().map(|threads| threads.len()).collect(),
         programs: nodes.iter().flat_map(|threads| threads.iter().map(|program| program.to_vec())).collect(),
         limits,
@@ -229,4 +239,16 @@ fn those_that_try_or_time_out_meet_common_mutexes() {
     check_common(&[&[&twice], &[&twice], &[&tries]], 1);
     check_common(&[&[&tries], &[&tries, &twice[..2]]], 1);
     check_common(&[&[&timed], &[&timed[..2]], &[&tries[..2]]], 1);
+}
+
+#[test]
+fn tokens_are_asked_for_early() {
+    let [lock, timed, tries] = [Lock(1), Timed(1), Try(1)].map(|first| [first, Unlock(1)]);
+    let both = [Lock(1), Unlock(1), Lock(2), Unlock(2)];
+    let keeping = Limits { kept_uses: 1, ..NEVER };
+    for limits in [NEVER, keeping, Limits { slices: true, ..NEVER }, Limits { common_after: 2, ..NEVER }] {
+        check_model(&[&[&lock, &timed], &[&lock, &tries]], 1, limits, true);
+        check_model(&[&[&lock], &[&timed], &[&tries]], 1, limits, true);
+        check_model(&[&[&both], &[&both]], 2, limits, true);
+    }
 }

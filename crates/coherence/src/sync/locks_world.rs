@@ -33,6 +33,8 @@ pub(super) enum Event {
     Deliver(NodeId, NodeId),
     Flushed(NodeId, Object),
     LetGo(NodeId),
+    /// The node asks for a token that no thread of it waits for.
+    Early(NodeId, Object),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -208,6 +210,14 @@ impl World {
         out.extend(keeping.map(|(_, number)| Event::LetGo(NodeId(number))));
     }
 
+    /// Tokens that nodes may ask for early, of mutexes up to a number.
+    pub(super) fn early(&self, mutexes: u64, out: &mut Vec<Event>) {
+        for (machine, number) in self.nodes.iter().zip(0..) {
+            let elsewhere = (1..=mutexes).map(Object).filter(|object| machine.0.can_ask_early(*object));
+            out.extend(elsewhere.map(|object| Event::Early(NodeId(number), object)));
+        }
+    }
+
     pub(super) fn happen(&mut self, event: Event, programs: &[Vec<Op>]) {
         match event {
             Event::Step(index) => self.step(index, programs),
@@ -236,6 +246,10 @@ impl World {
             Event::LetGo(node) => {
                 let mut env = At { me: node, around: &mut self.around };
                 self.nodes[node.index()].0.let_go(&mut env);
+            }
+            Event::Early(node, object) => {
+                let mut env = At { me: node, around: &mut self.around };
+                self.nodes[node.index()].0.ask_early(object, Duration::ZERO, &mut env);
             }
             Event::Flushed(node, object) => {
                 self.around.flushing.remove(&(node, object));

@@ -36,6 +36,8 @@ mod key;
 mod lock_message;
 mod locks;
 #[cfg(test)]
+mod locks_ahead_tests;
+#[cfg(test)]
 mod locks_hot_tests;
 #[cfg(test)]
 mod locks_model;
