@@ -2,7 +2,7 @@
 
 use gondwana_coherence::{
     Access, CsmMessage, CsmOptions, DiffEntry, Grant, History, MESSAGE_TAG, Outcome, Page, Protocol, State,
-    SyncPoint, Violation, Waiter,
+    SyncPoint, Update, Violation, Waiter,
 };
 use gondwana_testbed::memory::encoded;
 use gondwana_testbed::rig::{A, B, ME, Rig, SIZE, WAITER, decoded, diffs, fetch, notices, only, pages};
@@ -19,6 +19,23 @@ fn first_touch_at_the_manager_is_local_and_takes_the_pages_ahead() {
     assert_eq!((rig.state(0), rig.state(4)), (State::Untouched, State::Invalid));
     assert_eq!(rig.fault(1, Access::Write, 0).0, Outcome::Done);
     assert_eq!(rig.machine.counters().first_touches, 3);
+}
+
+/// What the home has sent before it serves a copy is in that copy.
+#[test]
+fn an_update_of_a_copy_on_its_way_is_no_reason_to_ask_again() {
+    let mut rig = Rig::new();
+    rig.fetch(5, 1, Access::Read);
+    rig.take(A, notices(A, 5), &[]);
+    rig.acquire();
+    assert_eq!(only(rig.fault(5, Access::Read, 0).1).1, fetch(5, 1, false, ME));
+    let update = Update { page: Page(5), length: 1 };
+    let message = CsmMessage::Notices { flush: 2, origin: A, pages: vec![], updates: vec![update] };
+    rig.take(A, message, &[0]);
+    rig.acquire();
+    assert_eq!(rig.take(A, pages(5, 1, Grant::Copy), &[7; SIZE]).resumed, [WAITER]);
+    rig.acquire();
+    assert_eq!((rig.state(5), rig.access(5)), (State::Shared, Access::Read));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Sharers of a `csm` page that fetch it again after each notice are sent what has changed instead.
 
-use gondwana_coherence::{Csm, CsmOptions, Event, HomeRole};
+use gondwana_coherence::{Csm, CsmOptions, Event, HomeRole, Page};
 use gondwana_testbed::scripted::{SIZE, Scripted, Seen};
 
 /// Updates in a row.
@@ -46,6 +46,18 @@ fn after_some_updates_there_is_a_notice() {
             assert_eq!(round(&mut nodes, 0, 1), "update");
         }
         assert_eq!(round(&mut nodes, 0, 1), "notice");
+    }
+}
+
+/// Releases at which it has not changed make it an ordinary page again.
+#[test]
+fn a_page_that_the_home_writes_now_and_then_is_updated_too() {
+    let mut nodes = nodes(2, CsmOptions { updates: 100, ..with_updates() });
+    (0..3).for_each(|_| _ = round(&mut nodes, 0, 1));
+    for _ in 0..5 {
+        (0..CsmOptions::default().keep + 1).for_each(|_| nodes.release(0));
+        assert!(!nodes.memories[0].has_twin(Page(0)));
+        assert_eq!(round(&mut nodes, 0, 1), "update");
     }
 }
 
@@ -99,7 +111,7 @@ fn the_home_does_not_move_while_a_sharer_gets_updates() {
         nodes.release(1);
     }
     let homes: Vec<_> = (0..3)
-        .filter(|&node| nodes.call(node, |it, _| it.home_role(gondwana_coherence::Page(0))) == HomeRole::Home)
+        .filter(|&node| nodes.call(node, |it, _| it.home_role(Page(0))) == HomeRole::Home)
         .collect();
     assert_eq!(homes, [1], "once nobody else reads, it moves");
 }

@@ -81,8 +81,9 @@ impl Csm {
             State::Shared => env.patch(page, diff),
             // Bytes that this node has written, too, were released to the writer before: they are not unflushed.
             State::Dirty => env.patch_with_twin(page, diff),
-            // A copy on its way may have been overtaken; where there is none, there is nothing to do.
-            _ => self.note_change(page),
+            // A copy that has been asked for is served later, and so with what the home has sent before. Taken for one that has been
+            // overtaken, it would be asked for again after the next acquire, and so on.
+            _ => (),
         }
     }
 

@@ -113,6 +113,7 @@ impl Csm {
         self.find_shared(page, most, &mut pages, env);
         for &page in &pages {
             let unconfirmed = self.unconfirmed(page);
+            let updates = self.can_update(page, env);
             let (entry, directory) = self.pages.split(page);
             let known = directory.record(&mut entry.directory);
             known.history.wrote(me);
@@ -121,7 +122,7 @@ impl Csm {
                 self.counters.exclusive_entered += 1;
             } else {
                 entry.state = State::HomeDirty;
-                if keep && entry.has(REWRITTEN) {
+                if keep && (entry.has(REWRITTEN) || updates) {
                     entry.set(TWIN);
                     // Who is still copying may copy what is written from now on.
                     known.copied |= !known.claimed.is_empty();

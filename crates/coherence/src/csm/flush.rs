@@ -96,11 +96,12 @@ impl Csm {
         }
         // Writes of the releasing thread can be in a flush that another thread began.
         let nodes = self.pages.layout().nodes();
+        let merges = at.acquires_next && self.options.one_sided;
         let ends_early = |peer| {
             let under_way = &self.flushes.queue;
             under_way
                 .iter()
-                .all(|flush| flush.concerns_only(peer, nodes) && !(at.acquires_next && flush.has_kept))
+                .all(|flush| flush.concerns_only(peer, nodes) && !(merges && flush.has_kept))
         };
         if at.peer.is_some_and(ends_early) {
             return Outcome::Done;

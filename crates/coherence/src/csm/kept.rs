@@ -99,7 +99,7 @@ impl Csm {
         Some(if self.kept[index].1 == 0 { Kept::Written } else { Kept::Idle })
     }
 
-    /// A home's part of release `number` about a page that it has a twin of. `at_barrier`: it is one at which the other nodes release,
+    /// A home's part of release `number` about a page that it has a twin of: one that is kept, or that others are updated of. `at_barrier`: it is one at which the other nodes release,
     /// too, so that what they wrote has come to be known.
     pub(super) fn release_at_home(
         &mut self,
@@ -127,6 +127,10 @@ impl Csm {
             }
             Some(Kept::Written) => env.renew_twin(page),
             Some(Kept::Idle) => false,
+            None if has_diff => {
+                bytes = env.diff(page, &mut diff);
+                bytes > 0
+            }
             None => env.is_written(page),
         };
         let tells = written || copied;
@@ -147,12 +151,14 @@ impl Csm {
         }
         env.drop_twin(page);
         let unconfirmed = self.unconfirmed(page);
-        let alone = tells || {
-            let entry = *self.pages.entry(page);
-            self.known(&entry).sharers.is_empty() && unconfirmed.is_empty()
-        };
+        let entry = *self.pages.entry(page);
+        let alone = self.known(&entry).sharers.is_empty() && (tells || unconfirmed.is_empty());
+        let was_kept = entry.has(REWRITTEN);
         let entry = self.pages.entry(page);
         entry.flags.0 &= !(TWIN | REWRITTEN);
+        if written && !was_kept {
+            entry.set(REWRITTEN);
+        }
         entry.state = if alone { State::HomeExclusive } else { State::HomeShared };
         if alone {
             self.counters.exclusive_entered += 1;
@@ -202,7 +208,7 @@ impl Csm {
         let mut here = Vec::new();
         for page in span(first, count) {
             let entry = self.pages.entry(page);
-            if entry.is_kept() {
+            if entry.has(TWIN) && matches!(entry.state, State::Dirty | State::HomeDirty) {
                 entry.take(REWRITTEN);
                 if entry.state == State::HomeDirty {
                     here.push(page);
