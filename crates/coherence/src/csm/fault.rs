@@ -6,6 +6,7 @@ use super::{Csm, History, UNTOUCHED_WINDOWS};
 use crate::page_table::Flags;
 use crate::runs::{count_of, leading, runs, span};
 use crate::{Access, Env, Event, Outcome, Page, Violation, Waiter};
+use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
 
 /// How many pages with contents come in one answer: while a thread uses these, the next ones are on their way.
@@ -58,7 +59,6 @@ impl Csm {
             State::Invalid | State::StaleDirty => {
                 self.await_page(page, waiter);
                 self.request(page, ahead, write, env);
-                self.fetch_early(page, ahead, write, env);
                 Outcome::Wait
             }
             State::Deferred => {
@@ -68,11 +68,13 @@ impl Csm {
                 self.await_page(page, waiter);
                 Outcome::Wait
             }
-            // Whoever wants more than the answer allows faults again, without a message. A thread that is faster than the pages
-            // of a stream asks for the next ones here.
+            // Whoever wants more than the answer allows faults again, without a message. A thread that is faster than the pages of a
+            // long stream asks for the next ones here; a short one mostly ends where it was expected to.
             State::Fetching => {
                 self.await_page(page, waiter);
-                self.fetch_early(page, ahead, write, env);
+                if ahead > IN_ANSWER {
+                    self.request_behind(page, ahead, write, env);
+                }
                 Outcome::Wait
             }
         }
@@ -211,7 +213,6 @@ impl Csm {
     /// something themselves.
     pub(super) fn fetch_early(&mut self, first: Page, count: u32, write: bool, env: &mut dyn Env) {
         let completed = self.flushes.completed();
-        let count = self.pages.layout().clip(first, count);
         for page in span(first, count) {
             let entry = self.pages.entry(page);
             let due = entry.state == State::Invalid && entry.flush <= completed;
@@ -237,7 +238,8 @@ impl Csm {
             return;
         }
         let (home, merge) = (entry.probable_home, entry.has(TWIN));
-        let most = if self.sweeps(first) { self.options.window * UNTOUCHED_WINDOWS } else { most.min(IN_ANSWER) };
+        let sweeps = self.sweeps(first);
+        let most = if sweeps { self.options.window * UNTOUCHED_WINDOWS } else { most };
         let count = self.fetched_with(first, most, home);
         for page in span(first, count) {
             let entry = self.pages.entry(page);
@@ -250,11 +252,37 @@ impl Csm {
                 entry.set(WRITE);
             }
         }
-        self.counters.fetches += 1;
         env.observe(Event::Asked, first, count, home);
-        let message =
-            CsmMessage::Fetch { first, count, write: write && !merge, requester: self.pages.me(), completed };
-        self.send(home, &message, &[], env);
+        let in_answer = if sweeps { count } else { IN_ANSWER };
+        for asked in (0..count).step_by(to_usize(in_answer.into())) {
+            self.counters.fetches += 1;
+            let message = CsmMessage::Fetch {
+                first: Page(first.0 + asked),
+                count: in_answer.min(count - asked),
+                write: write && !merge,
+                requester: self.pages.me(),
+                completed,
+            };
+            self.send(home, &message, &[], env);
+        }
+    }
+
+    /// Asks for the pages behind those that have been asked for from `first` on, as far as they are in the same situation; up to
+    /// `most` in all.
+    fn request_behind(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) {
+        let home = self.pages.entry(first).probable_home;
+        let is_like = |entry: &PageEntry| entry.state == State::Fetching && entry.probable_home == home;
+        let asked = self.pages.run(first, most, is_like);
+        let next = Page(first.0 + asked);
+        if asked < self.pages.layout().clip(first, most) {
+            let entry = self.pages.get(next);
+            if entry.state == State::Invalid
+                && entry.probable_home == home
+                && entry.flush <= self.flushes.completed()
+            {
+                self.request(next, most - asked, write, env);
+            }
+        }
     }
 
     /// True if a whole window of pages before `first` has its home here, and what was asked for last had been touched by nobody:
