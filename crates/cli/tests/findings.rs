@@ -156,7 +156,10 @@ fn variables_that_synchronise_by_atomics_are_found_by_name() {
         let atomic = atomics.iter().find(|atomic| atomic["name"] == name).unwrap();
         let nodes = [0, 1].map(|node| atomic["nodes"][node].as_u64().unwrap());
         assert!(nodes.iter().all(|&misses| misses > 0) && nodes.iter().sum::<u64>() >= 40, "{atomic}");
-        assert_eq!(atomic["threads"].as_array().unwrap().len(), 2, "{atomic}");
+        // Main reads the result, and misses if its node was not the last one.
+        let threads: Vec<_> =
+            atomic["threads"].as_array().unwrap().iter().filter(|thread| **thread != 0).collect();
+        assert_eq!(threads, [1, 2], "{atomic}");
         let places = atomic["places"].as_array().unwrap();
         let place = format!("atomics.c:{}", line(text));
         assert!(places.iter().any(|it| it["text"] == place.as_str() && it["function"] == "work"), "{atomic}");

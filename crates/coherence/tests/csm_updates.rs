@@ -110,9 +110,8 @@ fn the_home_does_not_move_while_a_sharer_gets_updates() {
         nodes.write(1, 0, 1);
         nodes.release(1);
     }
-    let homes: Vec<_> = (0..3)
-        .filter(|&node| nodes.call(node, |it, _| it.home_role(Page(0))) == HomeRole::Home)
-        .collect();
+    let homes: Vec<_> =
+        (0..3).filter(|&node| nodes.call(node, |it, _| it.home_role(Page(0))) == HomeRole::Home).collect();
     assert_eq!(homes, [1], "once nobody else reads, it moves");
 }
 

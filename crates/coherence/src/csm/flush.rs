@@ -99,9 +99,7 @@ impl Csm {
         let merges = at.acquires_next && self.options.one_sided;
         let ends_early = |peer| {
             let under_way = &self.flushes.queue;
-            under_way
-                .iter()
-                .all(|flush| flush.concerns_only(peer, nodes) && !(merges && flush.has_kept))
+            under_way.iter().all(|flush| flush.concerns_only(peer, nodes) && !(merges && flush.has_kept))
         };
         if at.peer.is_some_and(ends_early) {
             return Outcome::Done;
