@@ -25,15 +25,13 @@ static long work(int self)
 {
     long wrong = 0;
     for (long i = 0; i < iterations; i++) {
+        bool tries = (self + i) % 4 == 0;
         int stride = strides[(unsigned long)(self + i) % 5];
         int at = (int)(self * CELLS / threads);
         for (int steps = 0; steps < CELLS / 2; steps++) {
             struct cell *c = &cells[at];
-            if ((self + i) % 4 || !pthread_mutex_trylock(&c->mutex)) {
-                if ((self + i) % 4)
-                    pthread_mutex_lock(&c->mutex);
+            if (!(tries ? pthread_mutex_trylock(&c->mutex) : pthread_mutex_lock(&c->mutex)))
                 wrong += change(c, self);
-            }
             at = (at + stride + CELLS) % CELLS;
         }
     }

@@ -106,7 +106,7 @@ impl Csm {
     /// Writes to a page whose home this node is, and likewise to those after it that its threads may only read: at most `most`,
     /// and only as far as either all or none have been used by others.
     fn write_at_home(&mut self, page: Page, most: u32, env: &mut dyn Env) {
-        let (me, keep) = (self.pages.me(), self.options.keep > 0);
+        let (me, keep, updates) = (self.pages.me(), self.options.keep > 0, self.may_update(env));
         if self.write_alone(page, most, env) {
             env.observe(Event::Upgraded, page, 1, me);
             return;
@@ -115,7 +115,6 @@ impl Csm {
         self.find_shared(page, most, &mut pages, env);
         for &page in &pages {
             let unconfirmed = self.unconfirmed(page);
-            let updates = self.can_update(page, env);
             let (entry, directory) = self.pages.split(page);
             let known = directory.record(&mut entry.directory);
             known.history.wrote(me);
@@ -124,7 +123,7 @@ impl Csm {
                 self.counters.exclusive_entered += 1;
             } else {
                 entry.state = State::HomeDirty;
-                if keep && (entry.has(REWRITTEN) || updates) {
+                if keep && (entry.has(REWRITTEN) || updates && !known.rereads.is_empty()) {
                     entry.set(TWIN);
                     // Who is still copying may copy what is written from now on.
                     known.copied |= !known.claimed.is_empty();
@@ -214,8 +213,7 @@ impl Csm {
     pub(super) fn fetch_early(&mut self, first: Page, count: u32, write: bool, env: &mut dyn Env) {
         let completed = self.flushes.completed();
         for page in span(first, count) {
-            let entry = self.pages.entry(page);
-            let due = entry.state == State::Invalid && entry.flush <= completed;
+            let due = self.pages.entry(page).is_due(completed);
             if due && !self.claim(page, first.0 + count - page.0, write, env) {
                 // Those that go with it are no longer invalid when their turn comes.
                 self.request(page, first.0 + count - page.0, write, env);
@@ -276,10 +274,7 @@ impl Csm {
         let next = Page(first.0 + asked);
         if asked < self.pages.layout().clip(first, most) {
             let entry = self.pages.get(next);
-            if entry.state == State::Invalid
-                && entry.probable_home == home
-                && entry.flush <= self.flushes.completed()
-            {
+            if entry.probable_home == home && entry.is_due(self.flushes.completed()) {
                 self.request(next, most - asked, write, env);
             }
         }
@@ -296,9 +291,7 @@ impl Csm {
     /// How many pages from the unusable page `first` on, at most `most`, can be fetched from `home` together with it.
     pub(super) fn fetched_with(&mut self, first: Page, most: u32, home: NodeId) -> u32 {
         let completed = self.flushes.completed();
-        let is_due = |entry: &PageEntry| {
-            entry.state == State::Invalid && entry.probable_home == home && entry.flush <= completed
-        };
+        let is_due = |entry: &PageEntry| entry.probable_home == home && entry.is_due(completed);
         1 + self.pages.run(Page(first.0 + 1), most - 1, is_due)
     }
 

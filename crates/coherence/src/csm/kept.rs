@@ -99,8 +99,8 @@ impl Csm {
         Some(if self.kept[index].1 == 0 { Kept::Written } else { Kept::Idle })
     }
 
-    /// A home's part of release `number` about a page that it has a twin of: one that is kept, or that others are updated of. `at_barrier`: it is one at which the other nodes release,
-    /// too, so that what they wrote has come to be known.
+    /// A home's part of release `number` about a page that it has a twin of: one that is kept, or that others are updated of.
+    /// `at_barrier`: it is one at which the other nodes release, too, so that what they wrote has come to be known.
     pub(super) fn release_at_home(
         &mut self,
         page: Page,
@@ -153,9 +153,9 @@ impl Csm {
         let unconfirmed = self.unconfirmed(page);
         let entry = *self.pages.entry(page);
         let alone = self.known(&entry).sharers.is_empty() && (tells || unconfirmed.is_empty());
-        let was_kept = entry.has(REWRITTEN);
         let entry = self.pages.entry(page);
-        entry.flags.0 &= !(TWIN | REWRITTEN);
+        entry.take(TWIN);
+        let was_kept = entry.take(REWRITTEN);
         if written && !was_kept {
             entry.set(REWRITTEN);
         }

@@ -87,6 +87,11 @@ impl PageEntry {
             && self.has(PINNED) == other.has(PINNED)
     }
 
+    /// True of a page that this node cannot use and may ask for: all its diffs are among the flushes that are `completed`.
+    pub(super) fn is_due(&self, completed: u64) -> bool {
+        self.state == State::Invalid && self.flush <= completed
+    }
+
     /// True if the home may move from here to a node that writes the page and has this past.
     pub(super) fn may_move_to(&self, node: NodeId, history: &History) -> bool {
         let wanted = if self.has(PINNED) { self.probable_home == node } else { history.may_move_to(node) };

@@ -6,6 +6,8 @@ mod attempts;
 mod common;
 mod env;
 mod hot;
+#[cfg(test)]
+mod limits;
 mod line;
 mod queue;
 mod staying;
@@ -20,6 +22,8 @@ pub use env::{LockEnv, LockGrant};
 use gondwana_topology::NodeId;
 pub(super) use hot::HOT;
 use hot::HotMutexes;
+#[cfg(test)]
+pub(super) use limits::Limits;
 use line::Lines;
 use queue::{Queues, Waiting};
 use serde::{Deserialize, Serialize};
@@ -443,88 +447,5 @@ impl Locks {
     fn send_token(&mut self, object: Object, to: NodeId, kept: bool, env: &mut dyn LockEnv) {
         self.counters.tokens_sent += 1;
         env.send(to, &LockMessage::Token { object, kept, common: false });
-    }
-}
-
-/// What tests may choose.
-#[cfg(test)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Limits {
-    pub local_handovers: u32,
-    pub kept_uses: u32,
-    /// Any token that comes back is kept for a slice, which ends with [`Locks::let_go`].
-    pub slices: bool,
-    /// As [`COMMON_AFTER`].
-    pub common_after: u32,
-}
-
-#[cfg(test)]
-impl Locks {
-    /// A machine with other limits, so that small tests reach them.
-    pub(super) fn with_limits(
-        me: NodeId,
-        manager: ManagerOf,
-        Limits { local_handovers, kept_uses, slices, common_after }: Limits,
-    ) -> Self {
-        let table = Arc::new(LockTable::with_first_bits(1));
-        let shortest = if slices { staying::SLICES.longest } else { Duration::ZERO };
-        let slices =
-            Slices::new(crate::slices::SliceRules { shortest, least: 1, remembered: 4, ..staying::SLICES });
-        Self {
-            local_handovers,
-            kept_uses,
-            common_after,
-            hot: HotMutexes::new(1),
-            slices,
-            ..Self::new(me, 2, table, manager)
-        }
-    }
-
-    pub(super) fn table(&self) -> &LockTable {
-        &self.table
-    }
-
-    /// An independent machine in the same state.
-    pub(super) fn duplicate(&self) -> Self {
-        let Self { local_handovers, kept_uses, common_after, .. } = *self;
-        let limits = Limits { local_handovers, kept_uses, slices: false, common_after };
-        let mut copy = Self::with_limits(self.me, Arc::clone(&self.manager), limits);
-        for (object, entry) in self.table.contents() {
-            copy.table.entry(object).copy_from(entry);
-        }
-        copy.queues.clone_from(&self.queues);
-        copy.lines.clone_from(&self.lines);
-        copy.hot.clone_from(&self.hot);
-        copy.walks.clone_from(&self.walks);
-        copy.slices.clone_from(&self.slices);
-        copy.kept.clone_from(&self.kept);
-        copy.newly_kept = self.newly_kept;
-        copy.attempts = self.attempts;
-        copy.counters = self.counters;
-        copy
-    }
-
-    /// All that decides how the machine goes on.
-    pub(super) fn essence(&self) -> impl Eq + std::hash::Hash + std::fmt::Debug {
-        // Where they do not count, they must not make states differ for ever.
-        let counted = if self.common_after == u32::MAX { 0 } else { self.common_after };
-        let words: Vec<_> = self
-            .table
-            .contents()
-            .into_iter()
-            .map(|(object, entry)| (object, entry.parts(), entry.departures().min(counted)))
-            .collect();
-        let staying = (self.hot.clone(), self.walks.clone(), self.slices.clone(), &self.kept);
-        (words, self.queues.contents(), self.lines.contents(), self.attempts, staying)
-    }
-
-    /// True if a token stays for uses of this node.
-    pub(super) fn is_keeping(&self) -> bool {
-        !self.kept.is_empty()
-    }
-
-    /// True if nobody waits for anything.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.queues.is_empty()
     }
 }

@@ -1,6 +1,6 @@
 //! Tokens that are asked for before a thread wants them.
 
-use super::locks_tests::{Did, Log, MANAGER, OTHER, machine};
+use super::locks_tests::{Did, Log, MANAGER, OTHER, machine, token};
 use super::{LockMessage, Locks, Object, Thread, Turn};
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
@@ -8,10 +8,6 @@ use gondwana_topology::NodeId;
 /// A mutex in each element of an array.
 fn mutex(number: u64) -> Object {
     Object(0x4000 + 0x130 * number)
-}
-
-fn token(object: Object) -> LockMessage {
-    LockMessage::Token { object, kept: false, common: false }
 }
 
 /// A thread locks a mutex whose token is elsewhere: the mutexes whose tokens are asked for.

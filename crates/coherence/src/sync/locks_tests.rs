@@ -78,7 +78,12 @@ fn pass(to: NodeId, attempt: Option<u64>) -> LockMessage {
     LockMessage::Pass { object: MUTEX, next: Turn { slice: 1, node: to }, attempt }
 }
 
-pub(super) const TOKEN: LockMessage = LockMessage::Token { object: MUTEX, kept: false, common: false };
+pub(super) const TOKEN: LockMessage = token(MUTEX);
+
+pub(super) const fn token(object: Object) -> LockMessage {
+    LockMessage::Token { object, kept: false, common: false }
+}
+
 const BUSY: LockMessage = LockMessage::Busy { object: MUTEX, attempt: 1 };
 
 fn ask(to: NodeId, attempt: u64) -> LockMessage {
