@@ -1,8 +1,8 @@
-//! C++'s `operator new`, so that an allocation is known by the call in the program and not by that of `malloc` inside
-//! the C++ library.
+//! C++'s `operator new` and `operator delete`, so that an allocation is known by the call in the program and not by that of `malloc`
+//! inside the C++ library.
 //!
-//! Only where the C++ library's own operator would be called, which allocates by `malloc` and frees by `free`; a program
-//! or an allocator with operators of its own keeps them.
+//! Only where the C++ library's own operator would be called, which allocates by `malloc` and frees by `free`, or that of an allocator
+//! whose `malloc` and `free` are replaced, too. A program or a library with other operators of its own keeps them.
 
 use gondwana_elf::loaded;
 use std::ffi::CStr;
@@ -23,8 +23,10 @@ pub struct Operator {
 pub struct Next {
     /// Its address.
     pub address: usize,
-    /// It is one of the C++ library, which calls `malloc`.
+    /// It is one of the C++ library, which calls `malloc`, or `free`.
     pub is_plain: bool,
+    /// It is one of an allocator: its library defines `malloc` and `free`.
+    pub is_of_allocator: bool,
 }
 
 impl Operator {
@@ -70,16 +72,20 @@ impl Operator {
         }
         let is_plain =
             library.is_some_and(|library| PLAIN.iter().any(|name| library.file_name().starts_with(name)));
-        Some(Next { address: address as usize, is_plain })
+        let is_of_allocator = library
+            .is_some_and(|library| [c"malloc", c"free"].iter().all(|name| library.function(name).is_some()));
+        Some(Next { address: address as usize, is_plain, is_of_allocator })
     }
 }
 
-/// Defines the exported forms of `operator new`.
+/// Defines the exported forms of `operator new`, or those of `operator delete`.
 ///
 /// - `new` and `new_aligned` are functions of type
 ///   `extern "C" fn(usize, usize, &'static Operator, *const usize) -> *mut c_void`. They get the operator's first two
 ///   arguments (the second is the alignment in `new_aligned`, and means nothing in `new`), the operator, and the place of
 ///   the return address of the program's call. They return memory, or null if the next operator is to be asked.
+/// - `delete` is such a function for the forms of `operator delete`, whose first argument is the block. It returns null if the next
+///   operator is to free it.
 /// - `next` is an `extern "C" fn(&'static Operator, *const usize) -> usize`: the next operator's address. That operator
 ///   takes over as if it had been called: what it throws must not pass through frames of the library.
 #[macro_export]
@@ -93,6 +99,20 @@ macro_rules! operators {
         $crate::operators!(_ZnamSt11align_val_t, $new_aligned, $next);
         $crate::operators!(_ZnwmSt11align_val_tRKSt9nothrow_t, $new_aligned, $next);
         $crate::operators!(_ZnamSt11align_val_tRKSt9nothrow_t, $new_aligned, $next);
+    };
+    (delete: $delete:path, next: $next:path $(,)?) => {
+        $crate::operators!(_ZdlPv, $delete, $next);
+        $crate::operators!(_ZdaPv, $delete, $next);
+        $crate::operators!(_ZdlPvm, $delete, $next);
+        $crate::operators!(_ZdaPvm, $delete, $next);
+        $crate::operators!(_ZdlPvRKSt9nothrow_t, $delete, $next);
+        $crate::operators!(_ZdaPvRKSt9nothrow_t, $delete, $next);
+        $crate::operators!(_ZdlPvSt11align_val_t, $delete, $next);
+        $crate::operators!(_ZdaPvSt11align_val_t, $delete, $next);
+        $crate::operators!(_ZdlPvmSt11align_val_t, $delete, $next);
+        $crate::operators!(_ZdaPvmSt11align_val_t, $delete, $next);
+        $crate::operators!(_ZdlPvSt11align_val_tRKSt9nothrow_t, $delete, $next);
+        $crate::operators!(_ZdaPvSt11align_val_tRKSt9nothrow_t, $delete, $next);
     };
     ($name:ident, $target:path, $next:path) => {
         /// # Safety
