@@ -1,13 +1,14 @@
 //! How a process becomes a node: before the program's own start-up code runs.
 
 use crate::io::fork_handlers::{self, ForkHandlers};
-use crate::io::{descriptors, stream_memory, stream_order, streams_elsewhere, streams_for_others};
+use crate::io::{descriptors, output, stream_memory, stream_order, streams_elsewhere, streams_for_others};
 use crate::numbers::many;
 use crate::stack::on_stack;
 use crate::{
     alloc, api, constructors, exit, library, locked, main_thread, map, openmp, plt_stubs, private_stack,
     process, pthread, random, report, signals, span_stack, system_calls,
 };
+use gondwana_coherence::Consistency;
 use gondwana_control::{Boot, Control, Report};
 use gondwana_node::{Caller, Hooks, Node, ProcessChange, Thread};
 use gondwana_page::to_usize;
@@ -90,6 +91,9 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         descriptors::reserve(boot.nodes, boot.node);
         stream_order::begin();
         stream_memory::begin(me, nodes);
+        if !first && boot.consistency == Consistency::Sc {
+            output::begin();
+        }
     }
     let control = boot.control_fd;
     if nodes > 1 {

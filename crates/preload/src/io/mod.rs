@@ -25,6 +25,7 @@ mod formatted;
 mod fortified;
 mod memory_streams;
 mod old_names;
+pub(crate) mod output;
 mod paths;
 mod peers;
 mod program;

@@ -7,6 +7,7 @@
 use super::buffered;
 use super::channels::{giving_stream, taking_stream};
 use super::descriptors::forget_kind;
+use super::output;
 use crate::next_function;
 use crate::report;
 use gondwana_elf::loaded;
@@ -66,6 +67,7 @@ unsafe extern "C" fn read(stream: *mut FILE, target: *mut c_void, bytes: ssize_t
 
 /// Writes out what is in the buffer of a stream, or past it.
 unsafe extern "C" fn write(stream: *mut FILE, source: *mut c_void, bytes: ssize_t) -> ssize_t {
+    output::before_writing(stream);
     // SAFETY: as in `read`.
     unsafe {
         let real: Transfer = std::mem::transmute(next_function::address(&WRITE));

@@ -5,7 +5,7 @@ use super::delegations::{self, whole};
 use super::descriptors::{Place, Reopened, close_with_copies, for_child, forget_kind, place, recall};
 use super::stream_marks::unmark_elsewhere;
 use super::streams_elsewhere::{Elsewhere, elsewhere};
-use super::{BOUNCE, Buffer, is_shared, memory_streams, with_buffers};
+use super::{BOUNCE, Buffer, is_shared, memory_streams, output, with_buffers};
 use crate::alloc::{Purpose, with_purpose};
 use crate::numbers;
 use crate::private_stack::on_private_stack;
@@ -183,6 +183,9 @@ pub(super) unsafe extern "C" fn setvbuf(
     if let Some(there) = elsewhere(stream) {
         return there.int(StreamAction::Buffer { mode, size: size as u64 });
     }
+    if output::stays_unbuffered(stream) {
+        return 0;
+    }
     let buffer = if is_shared(buffer.cast(), size) { std::ptr::null_mut() } else { buffer };
     // SAFETY: forwards the caller's arguments.
     whole(stream, || unsafe {
@@ -205,6 +208,14 @@ pub(super) unsafe extern "C" fn setbuffer(stream: *mut FILE, buffer: *mut c_char
     let mode = if buffer.is_null() { libc::_IONBF } else { libc::_IOFBF };
     // SAFETY: forwards the caller's arguments.
     unsafe { setvbuf(stream, buffer, mode, size) };
+}
+
+/// # Safety
+/// As the C library's `setlinebuf`.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn setlinebuf(stream: *mut FILE) {
+    // SAFETY: forwards the caller's argument.
+    unsafe { setvbuf(stream, std::ptr::null_mut(), libc::_IOLBF, 0) };
 }
 
 /// The by-value argument of `fopencookie`: the functions that read, write, seek and close.

@@ -475,11 +475,6 @@ also_elsewhere! {
         // SAFETY: the caller's promise.
         plain stream => |there| unsafe { there.print(format, arguments) }
     }
-    [setlinebuf] {
-        (stream: *mut FILE), plain stream => |there| {
-            there.result(StreamAction::Buffer { mode: libc::_IOLBF, size: 0 });
-        }
-    }
 }
 
 /// The C library's `fpos_t`.

@@ -8,7 +8,9 @@ use super::streams_elsewhere::{
     __fpending, __fpurge, clearerr, feof, feof_unlocked, ferror, ferror_unlocked, fileno, fseeko, ftello,
     getc, ungetc,
 };
-use super::{buffered, delegated, directories, memory_streams, scanning, streams, wide_streams};
+use super::{
+    buffered, delegated, directories, memory_streams, output, scanning, stream_memory, streams, wide_streams,
+};
 use crate::errno;
 use crate::numbers;
 use gondwana_node::{Node, StreamAction, StreamCall, StreamDone};
@@ -174,6 +176,9 @@ fn act(call: &StreamCall, stream: *mut FILE, bytes: &[u8]) -> StreamDone {
                 0
             }
             StreamAction::Flush => memory_streams::fflush(stream).into(),
+            StreamAction::Buffer { .. } if stream_memory::common_name_of(stream).is_some() => {
+                output::stop_buffering(stream).into()
+            }
             StreamAction::Buffer { mode, size } => {
                 streams::setvbuf(stream, null_mut(), mode, to_usize(size)).into()
             }

@@ -1,0 +1,68 @@
+//! Standard output of programs that synchronise by atomic instructions.
+//!
+//! Each node prints by a stream of its own, whose buffer a release writes out (`exit::flush_output`). A thread that passes a turn to
+//! print by an atomic instruction releases nothing that this library sees. So under sequential consistency nodes other than node 0 buffer
+//! no output, and node 0 does not from when another node prints first: what a call prints is written out when it returns, and threads print in the
+//! order in which they make their calls, as natively.
+
+use super::stream_memory;
+use super::streams_elsewhere::Elsewhere;
+use gondwana_node::{Node, StreamAction, StreamCall, Thread};
+use libc::{FILE, c_char, c_int};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+unsafe extern "C" {
+    static stdout: *mut FILE;
+}
+
+/// This node buffers no output, whatever the program wants.
+static UNBUFFERED: AtomicBool = AtomicBool::new(false);
+
+/// Node 0 may buffer output that is to come before what this node prints.
+static FIRST_BUFFERS: AtomicBool = AtomicBool::new(false);
+
+/// On a node other than node 0, at the start.
+pub(crate) fn begin() {
+    FIRST_BUFFERS.store(true, Ordering::Relaxed);
+    // SAFETY: the C library has set the variable; nothing was printed, and no other thread runs yet.
+    unsafe { stop_buffering(stdout) };
+}
+
+/// Writes out what the stream holds, and keeps nothing in it from now on.
+///
+/// # Safety
+/// It is this node's standard output.
+pub(super) unsafe fn stop_buffering(stream: *mut FILE) -> c_int {
+    UNBUFFERED.store(true, Ordering::Relaxed);
+    let real = crate::real!(setvbuf: fn(*mut FILE, *mut c_char, c_int, usize) -> c_int);
+    // SAFETY: as promised.
+    unsafe { real(stream, null_mut(), libc::_IONBF, 0) }
+}
+
+/// True for standard output that must not be buffered.
+pub(super) fn stays_unbuffered(stream: *mut FILE) -> bool {
+    UNBUFFERED.load(Ordering::Relaxed) && is_output(stream)
+}
+
+/// Called before a stream is written out, by the thread that has locked it: node 0 prints first what it has.
+#[inline]
+pub(super) fn before_writing(stream: *mut FILE) {
+    if FIRST_BUFFERS.load(Ordering::Relaxed) && is_output(stream) {
+        print_behind_first();
+    }
+}
+
+#[cold]
+fn print_behind_first() {
+    let asks = Node::current().is_some_and(Node::has_company) && Thread::is_of_program();
+    let first = Elsewhere::without_record(0, StreamCall::OUTPUT).filter(|_| asks);
+    if let Some(first) = first {
+        first.int(StreamAction::Buffer { mode: libc::_IONBF, size: 0 });
+        FIRST_BUFFERS.store(false, Ordering::Relaxed);
+    }
+}
+
+fn is_output(stream: *mut FILE) -> bool {
+    stream_memory::common_name_of(stream) == Some(StreamCall::OUTPUT)
+}
