@@ -383,6 +383,23 @@ fn a_program_runs_on_two_hosts_as_natively() {
     }
 }
 
+/// Each host has its own way to the launcher, but what threads print in turn comes in that order.
+#[test]
+fn what_threads_of_two_hosts_print_comes_in_their_order() {
+    let whole = whole();
+    let hosts = ["--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", "sh -c 'exec {command}' {host}", "--"];
+    for (program, threads) in [("conform/print_order", "3"), ("litmus/print_by_atomics", "4")] {
+        let program = whole.programs.join(program);
+        let command = [program.to_str().unwrap(), "-p", threads];
+        let native = run(Command::new(command[0]).args(&command[1..]), LIMIT);
+        for nodes in ["2", "3"] {
+            let options = [&["-n", nodes], &hosts[..], &command].concat();
+            let ran = run(&mut whole.run(&whole.programs, &options), LIMIT);
+            assert_eq!(ran.output, native.output, "{nodes} nodes: {}", ran.errors);
+        }
+    }
+}
+
 /// The second host has nothing in one of the directories.
 #[test]
 fn a_directory_that_another_host_does_not_have_is_named() {

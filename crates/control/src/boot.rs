@@ -75,6 +75,8 @@ pub struct Boot {
     pub common_fd: RawFd,
     /// The node's end of an [`Exchange`](crate::Exchange), if it is to hand over its descriptors.
     pub exchange_fd: Option<RawFd>,
+    /// What each node prints reaches the launcher by a way of its own, through an agent: nothing keeps the order.
+    pub outputs_apart: bool,
     /// The former values of the environment variables that the launcher has set, to be put back before the program
     /// reads them.
     pub hidden_env: Vec<(String, Option<String>)>,
@@ -258,6 +260,7 @@ mod tests {
             common_fd: 204,
             common_after: None,
             exchange_fd: Some(205),
+            outputs_apart: false,
             hidden_env: vec![
                 ("LD_PRELOAD".to_owned(), None),
                 ("LD_BIND_NOW".to_owned(), Some(String::new())),

@@ -91,8 +91,8 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         descriptors::reserve(boot.nodes, boot.node);
         stream_order::begin();
         stream_memory::begin(me, nodes);
-        if !first && boot.consistency == Consistency::Sc {
-            output::begin();
+        if !first {
+            output::begin(boot.outputs_apart, boot.consistency == Consistency::Rc);
         }
     }
     let control = boot.control_fd;

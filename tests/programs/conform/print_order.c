@@ -1,5 +1,7 @@
-/* Lines that threads print in turn, ordered by nothing but a mutex or a condition: no flush of the program's own. */
+/* Lines that threads print in turn, ordered by nothing but a mutex or a condition. By turns they print without a flush of their own,
+ * with one, and by the system call, as programs in Rust do. */
 #include "../harness.h"
+#include <unistd.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
@@ -7,7 +9,20 @@ static long turn;
 
 static void print(int self)
 {
-    printf("line %ld by thread %d\n", turn, self);
+    char line[64];
+    int length = sprintf(line, "line %ld by thread %d\n", turn, self);
+    switch (turn / threads % 4) {
+    case 0:
+    case 1:
+        fputs(line, stdout);
+        break;
+    case 2:
+        fputs(line, stdout);
+        EXPECT(0, fflush(stdout));
+        break;
+    default:
+        EXPECT(length, (int)write(STDOUT_FILENO, line, (size_t)length));
+    }
     turn++;
 }
 

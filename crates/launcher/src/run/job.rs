@@ -170,6 +170,7 @@ impl Job<'_> {
             common_fd: -1,
             exchange_fd: None,
             fabric,
+            outputs_apart: !self.options.hosts.is_empty(),
             hidden_env: vec![],
         })
     }

@@ -64,8 +64,12 @@ thread_local! {
 /// This node, if threads of several nodes do anything. The calling thread may be one that makes a call for a thread of another node: what
 /// it reads or writes is also what threads of this node will find in the buffer, or have put there.
 fn with_company_of_streams() -> Option<&'static Node> {
-    let goes_on = || !IS_OVER.load(Ordering::Relaxed);
-    Node::current().filter(|node| node.has_company() && !Thread::inside_runtime() && goes_on())
+    Node::current().filter(|node| node.has_company() && !Thread::inside_runtime() && !is_over())
+}
+
+/// True if the program has ended.
+pub(super) fn is_over() -> bool {
+    IS_OVER.load(Ordering::Relaxed)
 }
 
 /// The program has ended, and nobody answers any more.

@@ -1,14 +1,20 @@
-//! Standard output of programs that synchronise by atomic instructions.
+//! The order of standard output.
 //!
-//! Each node prints by a stream of its own, whose buffer a release writes out (`exit::flush_output`). A thread that passes a turn to
-//! print by an atomic instruction releases nothing that this library sees. So under sequential consistency nodes other than node 0 buffer
-//! no output, and node 0 does not from when another node prints first: what a call prints is written out when it returns, and threads print in the
-//! order in which they make their calls, as natively.
+//! Each node prints by a stream of its own, whose buffer a release writes out (`exit::flush_output`). That is not enough in two cases.
+//!
+//! A thread that passes a turn to print by an atomic instruction releases nothing that this library sees. So under sequential consistency nodes
+//! other than node 0 buffer no output, and node 0 does not from when another node prints first: what a call prints is written out when it
+//! returns, and threads print in the order in which they make their calls, as natively.
+//!
+//! What nodes of other hosts write reaches the launcher through their agents, each on its own way. So there standard output is node 0's: what a
+//! stream writes out is printed by node 0's stream, and calls on the descriptor are made there.
 
+use super::channels;
+use super::descriptors;
 use super::stream_memory;
 use super::streams_elsewhere::Elsewhere;
 use gondwana_node::{Node, StreamAction, StreamCall, Thread};
-use libc::{FILE, c_char, c_int};
+use libc::{FILE, c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,11 +28,28 @@ static UNBUFFERED: AtomicBool = AtomicBool::new(false);
 /// Node 0 may buffer output that is to come before what this node prints.
 static FIRST_BUFFERS: AtomicBool = AtomicBool::new(false);
 
-/// On a node other than node 0, at the start.
-pub(crate) fn begin() {
-    FIRST_BUFFERS.store(true, Ordering::Relaxed);
-    // SAFETY: the C library has set the variable; nothing was printed, and no other thread runs yet.
-    unsafe { stop_buffering(stdout) };
+/// Node 0 prints what this node does.
+static FIRST_PRINTS: AtomicBool = AtomicBool::new(false);
+
+/// On a node other than node 0, at the start; `apart`: it has its own way to the launcher, `ordered`: calls that synchronise order what is
+/// printed.
+pub(crate) fn begin(apart: bool, ordered: bool) {
+    FIRST_PRINTS.store(apart, Ordering::Relaxed);
+    if apart {
+        descriptors::leave_output_to_first();
+    }
+    if !ordered {
+        FIRST_BUFFERS.store(!apart, Ordering::Relaxed);
+        // SAFETY: the C library has set the variable; nothing was printed, and no other thread runs yet.
+        unsafe { stop_buffering(stdout) };
+    }
+}
+
+/// In the child of a `fork`: standard output is what the node was started with.
+pub(super) fn restore() {
+    if FIRST_PRINTS.swap(false, Ordering::Relaxed) {
+        descriptors::take_output_back();
+    }
 }
 
 /// Writes out what the stream holds, and keeps nothing in it from now on.
@@ -53,11 +76,29 @@ pub(super) fn before_writing(stream: *mut FILE) {
     }
 }
 
+/// Prints what a stream writes out by node 0's, if that is where this node's output goes. Returns how many bytes were printed.
+///
+/// # Safety
+/// The source has that many bytes.
+#[inline]
+pub(super) unsafe fn print_by_first(stream: *mut FILE, source: *const c_void, bytes: usize) -> Option<usize> {
+    if !FIRST_PRINTS.load(Ordering::Relaxed) || !is_output(stream) {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    first().map(|first| unsafe { first.write(source, bytes) })
+}
+
+/// Node 0's standard output, if the calling thread may ask for something.
+fn first() -> Option<Elsewhere> {
+    let asks =
+        Node::current().is_some_and(Node::has_company) && Thread::is_of_program() && !channels::is_over();
+    Elsewhere::without_record(0, StreamCall::OUTPUT).filter(|_| asks)
+}
+
 #[cold]
 fn print_behind_first() {
-    let asks = Node::current().is_some_and(Node::has_company) && Thread::is_of_program();
-    let first = Elsewhere::without_record(0, StreamCall::OUTPUT).filter(|_| asks);
-    if let Some(first) = first {
+    if let Some(first) = first() {
         first.int(StreamAction::Buffer { mode: libc::_IONBF, size: 0 });
         FIRST_BUFFERS.store(false, Ordering::Relaxed);
     }

@@ -67,6 +67,10 @@ unsafe extern "C" fn read(stream: *mut FILE, target: *mut c_void, bytes: ssize_t
 
 /// Writes out what is in the buffer of a stream, or past it.
 unsafe extern "C" fn write(stream: *mut FILE, source: *mut c_void, bytes: ssize_t) -> ssize_t {
+    // SAFETY: the C library has the bytes.
+    if let Some(printed) = unsafe { output::print_by_first(stream, source, bytes.unsigned_abs()) } {
+        return if printed == 0 && bytes > 0 { -1 } else { printed.cast_signed() };
+    }
     output::before_writing(stream);
     // SAFETY: as in `read`.
     unsafe {

@@ -69,10 +69,15 @@ unsafe fn suffices(call: &StreamCall, stream: *mut FILE, bytes: &[u8]) -> bool {
                 let read = buffered::read(stream);
                 read.len() >= most as usize || read.contains(&end)
             }
-            StreamAction::Write => buffered::room(stream) > bytes.len(),
+            StreamAction::Write => !is_common(stream) && buffered::room(stream) > bytes.len(),
             _ => false,
         }
     }
+}
+
+/// True for a stream of which each node has one.
+fn is_common(stream: *mut FILE) -> bool {
+    stream_memory::common_name_of(stream).is_some()
 }
 
 /// Streams without a file are about the program's memory or its functions.
@@ -156,7 +161,10 @@ fn act(call: &StreamCall, stream: *mut FILE, bytes: &[u8]) -> StreamDone {
                 done.bytes.len().cast_signed() as i64
             }
             StreamAction::Write => {
-                streams::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stream).cast_signed() as i64
+                let written = streams::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stream);
+                // The other node's stream has written that out.
+                let failed = is_common(stream) && memory_streams::fflush(stream) != 0;
+                if failed { 0 } else { written.cast_signed() as i64 }
             }
             StreamAction::Get(wants) => {
                 let byte = getc(stream);
@@ -176,9 +184,7 @@ fn act(call: &StreamCall, stream: *mut FILE, bytes: &[u8]) -> StreamDone {
                 0
             }
             StreamAction::Flush => memory_streams::fflush(stream).into(),
-            StreamAction::Buffer { .. } if stream_memory::common_name_of(stream).is_some() => {
-                output::stop_buffering(stream).into()
-            }
+            StreamAction::Buffer { .. } if is_common(stream) => output::stop_buffering(stream).into(),
             StreamAction::Buffer { mode, size } => {
                 streams::setvbuf(stream, null_mut(), mode, to_usize(size)).into()
             }
