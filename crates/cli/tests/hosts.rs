@@ -388,7 +388,9 @@ fn a_program_runs_on_two_hosts_as_natively() {
 fn what_threads_of_two_hosts_print_comes_in_their_order() {
     let whole = whole();
     let hosts = ["--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", "sh -c 'exec {command}' {host}", "--"];
-    for (program, threads) in [("conform/print_order", "3"), ("litmus/print_by_atomics", "4")] {
+    for (program, threads) in
+        [("conform/print_order", "3"), ("litmus/print_by_atomics", "4"), ("conform/redirected_output", "2")]
+    {
         let program = whole.programs.join(program);
         let command = [program.to_str().unwrap(), "-p", threads];
         let native = run(Command::new(command[0]).args(&command[1..]), LIMIT);

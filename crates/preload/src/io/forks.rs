@@ -1,7 +1,7 @@
 //! Child processes that go on with the program's code.
 
 use super::descriptors::Reopened;
-use super::{delegations, descriptors, fork_handlers, output};
+use super::{delegations, descriptors, fork_handlers};
 use crate::private_stack::on_private_stack;
 use crate::process::identity;
 use crate::pthread::semaphore;
@@ -38,7 +38,6 @@ pub(super) unsafe extern "C" fn _Fork() -> pid_t {
         if forked == Ok(0) {
             reopened.keep();
             descriptors::restore();
-            output::restore();
             crate::random::restore();
             crate::map::low::leave_rest(node);
             semaphore::inherit(&semaphores);

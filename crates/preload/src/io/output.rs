@@ -6,13 +6,11 @@
 //! other than node 0 buffer no output, and node 0 does not from when another node prints first: what a call prints is written out when it
 //! returns, and threads print in the order in which they make their calls, as natively.
 //!
-//! What nodes of other hosts write reaches the launcher through their agents, each on its own way. So there standard output is node 0's: what a
-//! stream writes out is printed by node 0's stream, and calls on the descriptor are made there.
+//! What nodes of other hosts write reaches the launcher through their agents, each on its own way. So node 0 prints for them: what their stream
+//! writes out by its own, what they write to the descriptor as a call (`descriptors::place`).
 
-use super::channels;
-use super::descriptors;
-use super::stream_memory;
 use super::streams_elsewhere::Elsewhere;
+use super::{channels, descriptors, stream_memory};
 use gondwana_node::{Node, StreamAction, StreamCall, Thread};
 use libc::{FILE, c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -28,13 +26,9 @@ static UNBUFFERED: AtomicBool = AtomicBool::new(false);
 /// Node 0 may buffer output that is to come before what this node prints.
 static FIRST_BUFFERS: AtomicBool = AtomicBool::new(false);
 
-/// Node 0 prints what this node does.
-static FIRST_PRINTS: AtomicBool = AtomicBool::new(false);
-
 /// On a node other than node 0, at the start; `apart`: it has its own way to the launcher, `ordered`: calls that synchronise order what is
 /// printed.
 pub(crate) fn begin(apart: bool, ordered: bool) {
-    FIRST_PRINTS.store(apart, Ordering::Relaxed);
     if apart {
         descriptors::leave_output_to_first();
     }
@@ -42,13 +36,6 @@ pub(crate) fn begin(apart: bool, ordered: bool) {
         FIRST_BUFFERS.store(!apart, Ordering::Relaxed);
         // SAFETY: the C library has set the variable; nothing was printed, and no other thread runs yet.
         unsafe { stop_buffering(stdout) };
-    }
-}
-
-/// In the child of a `fork`: standard output is what the node was started with.
-pub(super) fn restore() {
-    if FIRST_PRINTS.swap(false, Ordering::Relaxed) {
-        descriptors::take_output_back();
     }
 }
 
@@ -82,7 +69,7 @@ pub(super) fn before_writing(stream: *mut FILE) {
 /// The source has that many bytes.
 #[inline]
 pub(super) unsafe fn print_by_first(stream: *mut FILE, source: *const c_void, bytes: usize) -> Option<usize> {
-    if !FIRST_PRINTS.load(Ordering::Relaxed) || !is_output(stream) {
+    if !descriptors::is_output_of_first() || !is_output(stream) {
         return None;
     }
     // SAFETY: the caller's promise.

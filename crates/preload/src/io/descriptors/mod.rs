@@ -34,9 +34,9 @@ pub(crate) use place::{Place, place};
 pub(crate) use ranges::next_open;
 pub(crate) use reopened::{Reopened, can_open_again};
 pub(crate) use sets::of_time;
-pub(crate) use standard::{follow, notice};
+pub(crate) use standard::{follow, is_output_of_first, leave_output_to_first, notice};
 pub(crate) use status::{forget_kind, is_channel, is_channel_of_stream, is_file, status};
-pub(crate) use stops::{leave_output_to_first, reserve, take_output_back};
+pub(crate) use stops::reserve;
 pub(crate) use there::{MOST as MOST_THERE, There};
 
 use gondwana_node::Node;

@@ -3,9 +3,10 @@
 use super::borrow::{self, Borrowed};
 use super::refuse;
 use super::reopened;
+use super::standard;
 use super::stops::{self, other_owner};
 use super::there::There;
-use gondwana_node::Thread;
+use gondwana_node::{Node, Thread};
 use libc::c_int;
 
 /// Where a call is made.
@@ -21,7 +22,23 @@ pub(crate) enum Place {
 /// Where to make a call on these descriptors. Negative ones stand for something that every node has.
 #[inline]
 pub(crate) fn place(numbers: &[c_int], call: &str) -> Place {
-    if numbers.iter().any(|&number| stops::is_stop(number)) { find(numbers, call) } else { Place::Here }
+    if numbers.iter().any(|&number| stops::is_stop(number)) {
+        find(numbers, call)
+    } else if numbers == [libc::STDOUT_FILENO] && standard::is_output_of_first() {
+        place_of_output(call)
+    } else {
+        Place::Here
+    }
+}
+
+/// Where to make a call on standard output that is node 0's: all but writing makes no difference there.
+#[cold]
+fn place_of_output(call: &str) -> Place {
+    let asks = |node: &&Node| node.has_company() && !Thread::inside_runtime();
+    match Node::current().filter(asks) {
+        Some(node) if matches!(call, "write" | "writev") => Place::There(There { node, owner: 0 }),
+        _ => Place::Here,
+    }
 }
 
 #[cold]

@@ -2,6 +2,7 @@
 
 use super::bits::Bits;
 use super::stops;
+use crate::numbers::many;
 use crate::private_stack::uninterrupted;
 use libc::c_int;
 use std::sync::OnceLock;
@@ -39,6 +40,12 @@ static OUTSIDE: OnceLock<[Option<Identity>; 3]> = OnceLock::new();
 /// Notes what the standard descriptors are.
 pub(super) fn begin() {
     let _ = OUTSIDE.set([0, 1, 2].map(|number| status(number).as_ref().map(identity)));
+}
+
+/// True for a standard descriptor that still is what it was when the program began.
+pub(super) fn is_as_at_start(number: c_int) -> bool {
+    let now = status(number).as_ref().map(identity);
+    now.is_some() && OUTSIDE.get().is_some_and(|all| all[many(number)] == now)
 }
 
 /// True if a descriptor may lead from one thread of the program to another: a pipe, a socket, an event. Files and what the program

@@ -13,7 +13,6 @@ use gondwana_node::{Node, Thread};
 use libc::c_int;
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The first number that is not a standard stream's.
 const FIRST: c_int = 3;
@@ -64,8 +63,7 @@ impl Numbers {
 
     /// True for a number that must have a placeholder whenever it is not in use.
     pub(super) fn is_foreign(&self, number: c_int) -> bool {
-        let of_first = number == libc::STDIN_FILENO || number == libc::STDOUT_FILENO && is_output_of_first();
-        (of_first || (FIRST..self.division.room()).contains(&number))
+        (number == libc::STDIN_FILENO || (FIRST..self.division.room()).contains(&number))
             && !self.own.iter().any(|own| own.contains(&number))
     }
 
@@ -125,26 +123,6 @@ pub(crate) fn reserve(nodes: u16, node: u16) {
         STOPS.set(libc::STDIN_FILENO);
     }
     let _ = NUMBERS.set(numbers);
-}
-
-/// Standard output is node 0's on this node.
-static OUTPUT_OF_FIRST: AtomicBool = AtomicBool::new(false);
-
-fn is_output_of_first() -> bool {
-    OUTPUT_OF_FIRST.load(Ordering::Relaxed)
-}
-
-/// On a node other than node 0, at the start: standard output is node 0's. This node's own descriptor is for child processes, as that of
-/// standard input is.
-pub(crate) fn leave_output_to_first() {
-    OUTPUT_OF_FIRST.store(true, Ordering::Relaxed);
-    STOPS.set(libc::STDOUT_FILENO);
-}
-
-/// Ends [`leave_output_to_first`], in the child of a `fork`.
-pub(crate) fn take_output_back() {
-    OUTPUT_OF_FIRST.store(false, Ordering::Relaxed);
-    taken(libc::STDOUT_FILENO);
 }
 
 /// True for descriptors that the process started with, and that are therefore node 0's.
