@@ -1,5 +1,5 @@
 /* Lines that threads print in turn, ordered by nothing but a mutex or a condition. By turns they print without a flush of their own,
- * with one, and by the system call, as programs in Rust do. */
+ * with one, and by the system call, as programs in Rust do; all of it also as errors. */
 #include "../harness.h"
 #include <unistd.h>
 
@@ -23,6 +23,10 @@ static void print(int self)
     default:
         EXPECT(length, (int)write(STDOUT_FILENO, line, (size_t)length));
     }
+    if (turn / threads % 2)
+        fprintf(stderr, "error on line %ld by thread %d\n", turn, self);
+    else
+        EXPECT(length, (int)write(STDERR_FILENO, line, (size_t)length));
     turn++;
 }
 

@@ -1,16 +1,16 @@
-//! The order of standard output.
+//! The order of standard output and error.
 //!
-//! Each node prints by a stream of its own, whose buffer a release writes out (`exit::flush_output`). That is not enough in two cases.
+//! Each node prints by streams of its own, whose buffer a release writes out (`exit::flush_output`). That is not enough in two cases.
 //!
 //! A thread that passes a turn to print by an atomic instruction releases nothing that this library sees. So under sequential consistency nodes
 //! other than node 0 buffer no output, and node 0 does not from when another node prints first: what a call prints is written out when it
 //! returns, and threads print in the order in which they make their calls, as natively.
 //!
-//! What nodes of other hosts write reaches the launcher through their agents, each on its own way. So node 0 prints for them: what their stream
-//! writes out by its own, what they write to the descriptor as a call (`descriptors::place`).
+//! What nodes of other hosts write reaches the launcher through their agents, each on its own way. So node 0 prints for them: what their streams
+//! write out by its own, what they write to the descriptors as a call (`descriptors::place`).
 
 use super::streams_elsewhere::Elsewhere;
-use super::{channels, descriptors, stream_memory};
+use super::{buffered, channels, descriptors, stream_memory};
 use gondwana_node::{Node, StreamAction, StreamCall, Thread};
 use libc::{FILE, c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -63,29 +63,30 @@ pub(super) fn before_writing(stream: *mut FILE) {
     }
 }
 
-/// Prints what a stream writes out by node 0's, if that is where this node's output goes. Returns how many bytes were printed.
+/// Prints what standard output or error writes out by node 0's, if that is where it goes. Returns how many bytes were printed.
 ///
 /// # Safety
 /// The source has that many bytes.
 #[inline]
 pub(super) unsafe fn print_by_first(stream: *mut FILE, source: *const c_void, bytes: usize) -> Option<usize> {
-    if !descriptors::is_output_of_first() || !is_output(stream) {
-        return None;
-    }
+    let name = stream_memory::common_name_of(stream)?;
+    // SAFETY: the C library writes it out.
+    let number = unsafe { buffered::descriptor(stream) };
+    let first = first(name).filter(|_| descriptors::is_output_of_first(number))?;
     // SAFETY: the caller's promise.
-    first().map(|first| unsafe { first.write(source, bytes) })
+    Some(unsafe { first.write(source, bytes) })
 }
 
-/// Node 0's standard output, if the calling thread may ask for something.
-fn first() -> Option<Elsewhere> {
+/// Node 0's stream of a common name, if the calling thread may ask for something now.
+fn first(name: u64) -> Option<Elsewhere> {
     let asks =
         Node::current().is_some_and(Node::has_company) && Thread::is_of_program() && !channels::is_over();
-    Elsewhere::without_record(0, StreamCall::OUTPUT).filter(|_| asks)
+    Elsewhere::without_record(0, name).filter(|_| asks)
 }
 
 #[cold]
 fn print_behind_first() {
-    if let Some(first) = first() {
+    if let Some(first) = first(StreamCall::OUTPUT) {
         first.int(StreamAction::Buffer { mode: libc::_IONBF, size: 0 });
         FIRST_BUFFERS.store(false, Ordering::Relaxed);
     }

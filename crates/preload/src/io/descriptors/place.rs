@@ -24,14 +24,14 @@ pub(crate) enum Place {
 pub(crate) fn place(numbers: &[c_int], call: &str) -> Place {
     if numbers.iter().any(|&number| stops::is_stop(number)) {
         find(numbers, call)
-    } else if numbers == [libc::STDOUT_FILENO] && standard::is_output_of_first() {
+    } else if matches!(*numbers, [number] if standard::is_output_of_first(number)) {
         place_of_output(call)
     } else {
         Place::Here
     }
 }
 
-/// Where to make a call on standard output that is node 0's: all but writing makes no difference there.
+/// Where to make a call on standard output or error that is node 0's: all but writing makes no difference there.
 #[cold]
 fn place_of_output(call: &str) -> Place {
     let asks = |node: &&Node| node.has_company() && !Thread::inside_runtime();

@@ -25,15 +25,17 @@ pub(super) fn is_standard(number: c_int) -> bool {
 /// What this node prints, node 0 prints.
 static OUTPUT_OF_FIRST: AtomicBool = AtomicBool::new(false);
 
-/// On a node other than node 0, at the start: what is written to standard output is node 0's to write.
+/// On a node other than node 0, at the start: what is written to standard output and error is node 0's to write.
 pub(crate) fn leave_output_to_first() {
     OUTPUT_OF_FIRST.store(true, Ordering::Relaxed);
 }
 
-/// True if that holds, and the program has put nothing else in the place of standard output here.
+/// True if that holds for a number: it is that of standard output or error, and the program has put nothing else in its place here.
 #[inline]
-pub(crate) fn is_output_of_first() -> bool {
-    OUTPUT_OF_FIRST.load(Ordering::Relaxed) && super::status::is_as_at_start(libc::STDOUT_FILENO)
+pub(crate) fn is_output_of_first(number: c_int) -> bool {
+    OUTPUT_OF_FIRST.load(Ordering::Relaxed)
+        && [libc::STDOUT_FILENO, libc::STDERR_FILENO].contains(&number)
+        && super::status::is_as_at_start(number)
 }
 
 /// Called after a call that may have opened a descriptor: notifies the other nodes if it has a standard number.
