@@ -2,6 +2,7 @@
 //!
 //! - `headers`, `program`, `library`, `code`, `file` and `stripped` read ELF files by the `object` crate. They trust nothing
 //!   that a file says.
+//! - `frames` reads the tables by which exceptions find their way.
 //! - [`loaded`] reads what the loader of this process has mapped; all `unsafe` code of this crate is there and in `folders`.
 //! - `file_version` tells versions of files apart.
 //! - `folders`, `cache`, `listing` and `runtime` know where the loader looks for libraries, which ones it loads with a program,
@@ -13,6 +14,7 @@ mod data_segments;
 mod file;
 mod file_version;
 mod folders;
+mod frames;
 mod functions;
 mod headers;
 mod library;
@@ -29,6 +31,7 @@ pub use data_segments::{DataSegment, data_segments};
 pub use file::{ElfFile, Symbol, SymbolKind};
 pub use file_version::FileVersion;
 pub use folders::{find_in, loader_folders};
+pub use frames::{DescribedFunction, described_functions};
 pub use functions::functions;
 pub use headers::{Dependencies, has_interpreter, has_symbol_table};
 pub use library::LibraryFile;

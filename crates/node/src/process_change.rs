@@ -136,6 +136,18 @@ pub enum ProcessChange {
         /// The address of the list.
         list: u64,
     },
+    /// The program has registered a table of frames of code that it has made.
+    Frames {
+        /// The table's address.
+        table: u64,
+        /// Of each function where it begins and ends, and the address of its entry.
+        functions: Vec<[u64; 3]>,
+    },
+    /// A table of frames is registered no more.
+    ForgetFrames {
+        /// The table's address.
+        table: u64,
+    },
 }
 
 /// A change of the shared mappings of files, at addresses of [`MappedFiles`](crate::MappedFiles).

@@ -8,6 +8,7 @@ mod constructors;
 mod contexts;
 mod executable_allocator;
 mod exit;
+mod generated_frames;
 mod handler_frame;
 mod handler_stack;
 mod io;

@@ -5,11 +5,12 @@ use crate::io::{descriptors, output, stream_memory, stream_order, streams_elsewh
 use crate::numbers::many;
 use crate::stack::on_stack;
 use crate::{
-    alloc, api, constructors, exit, library, locked, main_thread, map, openmp, plt_stubs, private_stack,
-    process, pthread, random, report, signals, span_stack, system_calls,
+    alloc, api, constructors, exit, generated_frames, library, locked, main_thread, map, openmp, plt_stubs,
+    private_stack, process, pthread, random, report, signals, span_stack, system_calls,
 };
 use gondwana_coherence::Consistency;
 use gondwana_control::{Boot, Control, Report};
+use gondwana_elf::DescribedFunction;
 use gondwana_node::{Caller, Hooks, Node, ProcessChange, Thread};
 use gondwana_page::to_usize;
 use libc::{c_char, c_int, c_void};
@@ -184,6 +185,15 @@ fn apply(change: &ProcessChange) -> c_int {
         }
         ProcessChange::ExpectRobustMutexes => pthread::expect_robust_mutexes(),
         ProcessChange::Congruential { multiplier, addend } => random::set_parameters_here(multiplier, addend),
+        ProcessChange::Frames { table, ref functions } => {
+            let described = |&[start, end, entry]: &[u64; 3]| DescribedFunction { code: start..end, entry };
+            generated_frames::add_here(table, functions.iter().map(described).collect());
+            0
+        }
+        ProcessChange::ForgetFrames { table } => {
+            generated_frames::remove_here(table);
+            0
+        }
     }
 }
 

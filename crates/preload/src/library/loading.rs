@@ -23,8 +23,13 @@ pub(super) struct Loading {
     prepared: Vec<Preparation>,
 }
 
+/// A thread-local variable at the start of a page. The C library gives libraries that are opened no place in the block of each thread if their
+/// variables have a larger alignment than those of all that was there from the start.
+#[repr(align(4096))]
+struct AtPage<T>(T);
+
 thread_local! {
-    static PRESENT: Cell<*mut Loading> = const { Cell::new(null_mut()) };
+    static PRESENT: AtPage<Cell<*mut Loading>> = const { AtPage(Cell::new(null_mut())) };
 }
 
 /// Has the loader of this node load a library. Its handle, or what the loader says.
@@ -53,15 +58,15 @@ pub(super) fn during<R>(holds: bool, call: impl FnOnce() -> R) -> (R, Loading) {
         loading.before.push(object.base());
         ControlFlow::<()>::Continue(())
     });
-    let before = PRESENT.replace(&raw mut loading);
+    let before = set_present(&raw mut loading);
     let result = with_purpose(Purpose::Loading, call);
-    PRESENT.set(before);
+    set_present(before);
     (result, loading)
 }
 
 /// The loader goes on with what it does for this thread.
 pub(crate) fn step() {
-    let present = PRESENT.replace(null_mut());
+    let present = set_present(null_mut());
     if present.is_null() {
         return;
     }
@@ -77,12 +82,17 @@ pub(crate) fn step() {
             ControlFlow::<()>::Continue(())
         });
     });
-    PRESENT.set(present);
+    set_present(present);
+}
+
+/// What the calling thread loads from now on. Returns what it has loaded until now.
+fn set_present(present: *mut Loading) -> *mut Loading {
+    PRESENT.with(|AtPage(cell)| cell.replace(present))
 }
 
 /// True while the calling thread has the loader load libraries.
 pub(crate) fn is_under_way() -> bool {
-    !PRESENT.get().is_null()
+    !PRESENT.with(|AtPage(cell)| cell.get()).is_null()
 }
 
 impl Loading {
