@@ -41,41 +41,27 @@ impl From64 for c_ulonglong {
     }
 }
 
-/// Whether each thread gets its iterations in rising order.
-#[derive(Clone, Copy)]
-enum Order {
-    Rising,
-    Any,
-    /// As was set together with the schedule.
-    AsSet,
-}
-
-/// The schedule that a loop names.
-fn named(kind: Kind, chunk: u64, order: Order) -> Schedule {
-    Schedule { kind, chunk, rising: !matches!(order, Order::Any) }
+/// The schedule that a loop names. Each thread gets its iterations in rising order, as from gcc's own library, whatever the name of the
+/// function says: programs that were never run by another one may depend on it.
+fn named(kind: Kind, chunk: u64) -> Schedule {
+    Schedule { kind, chunk, rising: true }
 }
 
 /// The schedule that was set while the program runs.
-fn runtime(order: Order) -> Schedule {
-    let set = context::get().controls.schedule;
-    let rising = match order {
-        Order::Rising => true,
-        Order::Any => false,
-        Order::AsSet => set.rising,
-    };
-    Schedule { rising, ..set }
+fn runtime() -> Schedule {
+    Schedule { rising: true, ..context::get().controls.schedule }
 }
 
 /// Defines the functions that start a loop over signed numbers, in the present team or with a new team.
 macro_rules! beginning {
-    ($($kind:ident $order:ident: $start:ident $($ordered:ident)?, $parallel:ident $($old:ident)?;)*) => {$(
+    ($($kind:ident: $start:ident $($ordered:ident)?, $parallel:ident $($old:ident)?;)*) => {$(
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $start(
             start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned(), Order::$order), false));
+            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), false));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -86,7 +72,7 @@ macro_rules! beginning {
         pub(crate) unsafe extern "C" fn $ordered(
             start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned(), Order::$order), true));
+            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), true));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         })?
@@ -98,7 +84,7 @@ macro_rules! beginning {
             function: Body, data: *mut c_void, threads: c_uint,
             start: c_long, end: c_long, step: c_long, chunk: c_long, _flags: c_uint,
         ) {
-            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned(), Order::$order), false);
+            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), false);
             // SAFETY: forwards the caller's function and argument.
             unsafe { region::run(function, data, threads, Some(work)) };
         }
@@ -110,33 +96,33 @@ macro_rules! beginning {
             function: Body, data: *mut c_void, threads: c_uint,
             start: c_long, end: c_long, step: c_long, chunk: c_long,
         ) {
-            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned(), Order::$order), false);
+            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), false);
             region::begin(function, data, threads, Some(work)).keep();
         })?
     )*};
 }
 
 beginning! {
-    Static Rising: GOMP_loop_static_start GOMP_loop_ordered_static_start,
+    Static: GOMP_loop_static_start GOMP_loop_ordered_static_start,
         GOMP_parallel_loop_static GOMP_parallel_loop_static_start;
-    Dynamic Rising: GOMP_loop_dynamic_start GOMP_loop_ordered_dynamic_start,
+    Dynamic: GOMP_loop_dynamic_start GOMP_loop_ordered_dynamic_start,
         GOMP_parallel_loop_dynamic GOMP_parallel_loop_dynamic_start;
-    Guided Rising: GOMP_loop_guided_start GOMP_loop_ordered_guided_start,
+    Guided: GOMP_loop_guided_start GOMP_loop_ordered_guided_start,
         GOMP_parallel_loop_guided GOMP_parallel_loop_guided_start;
-    Dynamic Any: GOMP_loop_nonmonotonic_dynamic_start, GOMP_parallel_loop_nonmonotonic_dynamic;
-    Guided Any: GOMP_loop_nonmonotonic_guided_start, GOMP_parallel_loop_nonmonotonic_guided;
+    Dynamic: GOMP_loop_nonmonotonic_dynamic_start, GOMP_parallel_loop_nonmonotonic_dynamic;
+    Guided: GOMP_loop_nonmonotonic_guided_start, GOMP_parallel_loop_nonmonotonic_guided;
 }
 
 /// Defines the functions that begin a loop whose schedule is set while the program runs.
 macro_rules! beginning_as_set {
-    ($($name:ident $ordered:literal $order:ident;)*) => {$(
+    ($($name:ident $ordered:literal;)*) => {$(
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(
             start: c_long, end: c_long, step: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), runtime(Order::$order), $ordered));
+            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), runtime(), $ordered));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -144,15 +130,15 @@ macro_rules! beginning_as_set {
 }
 
 beginning_as_set! {
-    GOMP_loop_runtime_start false Rising;
-    GOMP_loop_nonmonotonic_runtime_start false Any;
-    GOMP_loop_maybe_nonmonotonic_runtime_start false AsSet;
-    GOMP_loop_ordered_runtime_start true Rising;
+    GOMP_loop_runtime_start false;
+    GOMP_loop_nonmonotonic_runtime_start false;
+    GOMP_loop_maybe_nonmonotonic_runtime_start false;
+    GOMP_loop_ordered_runtime_start true;
 }
 
 /// Defines the functions that run such a loop with a new team.
 macro_rules! parallel_as_set {
-    ($($name:ident $order:ident;)*) => {$(
+    ($($name:ident;)*) => {$(
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
@@ -160,7 +146,7 @@ macro_rules! parallel_as_set {
             function: Body, data: *mut c_void, threads: c_uint,
             start: c_long, end: c_long, step: c_long, _flags: c_uint,
         ) {
-            let work = Share::of_loop(Loop::signed(start, end, step), runtime(Order::$order), false);
+            let work = Share::of_loop(Loop::signed(start, end, step), runtime(), false);
             // SAFETY: forwards the caller's function and argument.
             unsafe { region::run(function, data, threads, Some(work)) };
         }
@@ -168,9 +154,9 @@ macro_rules! parallel_as_set {
 }
 
 parallel_as_set! {
-    GOMP_parallel_loop_runtime Rising;
-    GOMP_parallel_loop_nonmonotonic_runtime Any;
-    GOMP_parallel_loop_maybe_nonmonotonic_runtime AsSet;
+    GOMP_parallel_loop_runtime;
+    GOMP_parallel_loop_nonmonotonic_runtime;
+    GOMP_parallel_loop_maybe_nonmonotonic_runtime;
 }
 
 /// # Safety
@@ -184,13 +170,13 @@ pub(super) unsafe extern "C" fn GOMP_parallel_loop_runtime_start(
     end: c_long,
     step: c_long,
 ) {
-    let work = Share::of_loop(Loop::signed(start, end, step), runtime(Order::Rising), false);
+    let work = Share::of_loop(Loop::signed(start, end, step), runtime(), false);
     region::begin(function, data, threads, Some(work)).keep();
 }
 
 /// Defines the functions that begin a loop over unsigned numbers.
 macro_rules! beginning_unsigned {
-    ($($kind:ident $order:ident $ordered:literal $name:ident;)*) => {$(
+    ($($kind:ident $ordered:literal $name:ident;)*) => {$(
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
@@ -199,7 +185,7 @@ macro_rules! beginning_unsigned {
             from: *mut c_ulonglong, to: *mut c_ulonglong,
         ) -> bool {
             let work = Loop::unsigned(up, start, end, step);
-            work_sharing::enter(Share::of_loop(work, named(Kind::$kind, chunk, Order::$order), $ordered));
+            work_sharing::enter(Share::of_loop(work, named(Kind::$kind, chunk), $ordered));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -207,19 +193,19 @@ macro_rules! beginning_unsigned {
 }
 
 beginning_unsigned! {
-    Static Rising false GOMP_loop_ull_static_start;
-    Dynamic Rising false GOMP_loop_ull_dynamic_start;
-    Guided Rising false GOMP_loop_ull_guided_start;
-    Dynamic Any false GOMP_loop_ull_nonmonotonic_dynamic_start;
-    Guided Any false GOMP_loop_ull_nonmonotonic_guided_start;
-    Static Rising true GOMP_loop_ull_ordered_static_start;
-    Dynamic Rising true GOMP_loop_ull_ordered_dynamic_start;
-    Guided Rising true GOMP_loop_ull_ordered_guided_start;
+    Static false GOMP_loop_ull_static_start;
+    Dynamic false GOMP_loop_ull_dynamic_start;
+    Guided false GOMP_loop_ull_guided_start;
+    Dynamic false GOMP_loop_ull_nonmonotonic_dynamic_start;
+    Guided false GOMP_loop_ull_nonmonotonic_guided_start;
+    Static true GOMP_loop_ull_ordered_static_start;
+    Dynamic true GOMP_loop_ull_ordered_dynamic_start;
+    Guided true GOMP_loop_ull_ordered_guided_start;
 }
 
 /// Defines the functions that start such a loop with `schedule(runtime)`.
 macro_rules! beginning_unsigned_as_set {
-    ($($name:ident $ordered:literal $order:ident;)*) => {$(
+    ($($name:ident $ordered:literal;)*) => {$(
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
@@ -227,7 +213,7 @@ macro_rules! beginning_unsigned_as_set {
             up: bool, start: c_ulonglong, end: c_ulonglong, step: c_ulonglong,
             from: *mut c_ulonglong, to: *mut c_ulonglong,
         ) -> bool {
-            work_sharing::enter(Share::of_loop(Loop::unsigned(up, start, end, step), runtime(Order::$order), $ordered));
+            work_sharing::enter(Share::of_loop(Loop::unsigned(up, start, end, step), runtime(), $ordered));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -235,10 +221,10 @@ macro_rules! beginning_unsigned_as_set {
 }
 
 beginning_unsigned_as_set! {
-    GOMP_loop_ull_runtime_start false Rising;
-    GOMP_loop_ull_nonmonotonic_runtime_start false Any;
-    GOMP_loop_ull_maybe_nonmonotonic_runtime_start false AsSet;
-    GOMP_loop_ull_ordered_runtime_start true Rising;
+    GOMP_loop_ull_runtime_start false;
+    GOMP_loop_ull_nonmonotonic_runtime_start false;
+    GOMP_loop_ull_maybe_nonmonotonic_runtime_start false;
+    GOMP_loop_ull_ordered_runtime_start true;
 }
 
 /// Defines the functions that get the next chunk: the loop knows its schedule.
