@@ -121,6 +121,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         openmp::begin(node);
         api::begin(node);
         random::begin(node);
+        map::program_break::begin(node);
         process::begin();
     }
     if first {

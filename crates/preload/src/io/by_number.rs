@@ -89,6 +89,7 @@ unsafe fn other(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
             let bytes = unsafe { super::calls::getdents64(Taken::of(a), b as *mut c_void, c) };
             Some(bytes.word())
         }
+        libc::SYS_brk => crate::map::program_break::by_number(a).map(Taken::of),
         // The child has memory of its own in any case.
         libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone if number != libc::SYS_clone || b == 0 => {
             // SAFETY: has no preconditions.

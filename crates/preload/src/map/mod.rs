@@ -18,6 +18,7 @@ mod forbidden;
 pub(crate) mod kernel;
 pub(crate) mod low;
 mod pages;
+pub(crate) mod program_break;
 mod protection;
 mod segments;
 

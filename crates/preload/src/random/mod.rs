@@ -45,7 +45,7 @@ static STATE: AtomicPtr<State> = AtomicPtr::new(null_mut());
 
 /// From now on this process uses the state that all nodes share.
 pub(crate) fn begin(node: &Node) {
-    const { assert!(size_of::<State>() <= crate::map::low::START) };
+    const { assert!(size_of::<State>() <= crate::map::program_break::START) };
     STATE.store(node.library_page() as *mut State, Ordering::Relaxed);
 }
 
