@@ -1,7 +1,9 @@
 //! One instruction, prepared to be executed on other memory than the one that it names.
 
 use crate::site::memory_of;
-use iced_x86::{Decoder, DecoderOptions, Encoder, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{
+    Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemorySize, Mnemonic, OpKind, Register,
+};
 
 /// The longest instruction that the processor knows, in bytes.
 pub const LONGEST: usize = 15;
@@ -16,6 +18,12 @@ const MOST_AT_ONCE: usize = 64;
 const RCX: usize = 1;
 const RSI: usize = 6;
 const RDI: usize = 7;
+const R8: usize = 8;
+const R9: usize = 9;
+
+/// `mov r8, [r8]`, and `push r9`.
+const LOAD: [u8; 3] = [0x4d, 0x8b, 0x00];
+const PUSH: [u8; 2] = [0x41, 0x51];
 
 /// The zero flag and the direction flag, among the processor's flags.
 const ZERO: u64 = 1 << 6;
@@ -24,7 +32,8 @@ const DOWN: u64 = 1 << 10;
 /// An instruction whose memory operand is addressed by one register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirected {
-    /// The instruction, wherever it is executed: it names no memory relative to itself.
+    /// The instruction, wherever it is executed: it names no memory relative to itself. For a jump or a call through memory, what
+    /// loads the target, and pushes the address of the next instruction.
     pub code: Vec<u8>,
     /// The number of the register that holds the address of the memory. The instruction does not use it otherwise, but for a string
     /// instruction, which moves it on.
@@ -42,6 +51,7 @@ pub struct Redirected {
     /// Where the next instruction is.
     next: u64,
     repeat: Option<Repeat>,
+    through: Option<Through>,
 }
 
 /// What an instruction does with memory.
@@ -53,6 +63,13 @@ pub enum Action {
     Writes,
     /// Either, or both, or some.
     Any,
+}
+
+/// Where control goes through memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Through {
+    Jump,
+    Call,
 }
 
 /// How a string instruction is repeated.
@@ -71,9 +88,15 @@ impl Redirected {
     pub fn at(address: u64, code: &[u8], fault: u64, registers: &[u64; 16], flags: u64) -> Option<Self> {
         let mut instruction = Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode();
         let bytes = instruction.memory_size().size();
+        let is_near = instruction.memory_size() == MemorySize::QwordOffset;
+        let through = match instruction.flow_control() {
+            FlowControl::Next => None,
+            FlowControl::IndirectBranch if is_near => Some(Through::Jump),
+            FlowControl::IndirectCall if is_near => Some(Through::Call),
+            _ => return None,
+        };
         let is_plain = !instruction.is_invalid()
             && (instruction.is_string_instruction() || uses(&instruction, OpKind::Memory))
-            && instruction.flow_control() == FlowControl::Next
             && !instruction.is_vsib()
             && instruction.segment_prefix() == Register::None
             && !instruction.memory_base().is_gpr32()
@@ -94,9 +117,18 @@ impl Redirected {
             is_atomic,
             next,
             repeat: None,
+            through,
         };
         if instruction.is_string_instruction() {
             redirected.become_string(&instruction, fault, registers, flags)?;
+        } else if let Some(through) = through {
+            redirected.memory = memory_of(&instruction, |number| registers[number]);
+            redirected.register = R8;
+            redirected.action = Action::Reads;
+            redirected.code.extend(LOAD);
+            if through == Through::Call {
+                redirected.code.extend(PUSH);
+            }
         } else {
             let register = free_register(&instruction)?;
             redirected.memory = memory_of(&instruction, |number| registers[number]);
@@ -108,9 +140,11 @@ impl Redirected {
             redirected.register = register.number();
         }
         redirected.may_access_less |= redirected.repeat.is_some_and(|repeat| repeat.while_equal.is_some());
-        let mut encoder = Encoder::new(64);
-        encoder.encode(&instruction, address).ok()?;
-        redirected.code = encoder.take_buffer();
+        if through.is_none() {
+            let mut encoder = Encoder::new(64);
+            encoder.encode(&instruction, address).ok()?;
+            redirected.code = encoder.take_buffer();
+        }
         (fault.wrapping_sub(redirected.memory) < bytes as u64).then_some(redirected)
     }
 
@@ -147,6 +181,9 @@ impl Redirected {
         if let Some(repeat) = self.repeat {
             registers[RCX] = repeat.steps;
         }
+        if self.through == Some(Through::Call) {
+            registers[R9] = self.next;
+        }
         registers
     }
 
@@ -161,6 +198,11 @@ impl Redirected {
         at: u64,
         before: &[u64; 16],
     ) -> u64 {
+        if self.through.is_some() {
+            let target = registers[R8];
+            (registers[R8], registers[R9]) = (before[R8], before[R9]);
+            return target;
+        }
         // Only a string instruction has moved its register on.
         let register = &mut registers[self.register];
         *register = register.wrapping_sub(at).wrapping_add(before[self.register]);
@@ -303,11 +345,37 @@ mod tests {
     }
 
     #[test]
+    fn control_goes_where_memory_says() {
+        // jmp [rsi+8]; call [rsp+16]: what is pushed is the address behind it.
+        let forms: [(&[u8], u64, &[u8]); 2] = [
+            (&[0xff, 0x66, 0x08], 6 * 16 + 8, &LOAD),
+            (&[0xff, 0x54, 0x24, 0x10], 4 * 16 + 16, &[0x4d, 0x8b, 0x00, 0x41, 0x51]),
+        ];
+        for (code, memory, executed) in forms {
+            let found = redirected(code, memory).unwrap_or_else(|| panic!("{code:x?}"));
+            assert_eq!((found.memory, found.bytes, found.action), (memory, 8, Action::Reads));
+            assert_eq!(found.code, executed);
+            let mut after = found.begin(registers(), 0x9000);
+            assert_eq!(after[R8], 0x9000);
+            if executed.len() > LOAD.len() {
+                assert_eq!(after[R9], AT + code.len() as u64);
+                after[4] -= 8;
+            }
+            after[R8] = 0x1234;
+            let pushed = after[4];
+            assert_eq!(found.finish(AT, &mut after, 0, 0x9000, &registers()), 0x1234);
+            let mut expected = registers();
+            expected[4] = pushed;
+            assert_eq!(after, expected);
+        }
+    }
+
+    #[test]
     fn what_cannot_be_executed_elsewhere_is_refused() {
-        // call [rax]; jmp [rax]; mov eax,fs:[0]; fxsave [rax]; vpgatherdd xmm1,[rax+xmm2],xmm3; mov rax,rbx; nothing.
+        // far call [rax]; jmp rax; mov eax,fs:[0]; fxsave [rax]; vpgatherdd xmm1,[rax+xmm2],xmm3; mov rax,rbx; nothing.
         let others: [&[u8]; 7] = [
-            &[0xff, 0x10],
-            &[0xff, 0x20],
+            &[0xff, 0x18],
+            &[0xff, 0xe0],
             &[0x64, 0x8b, 0x04, 0x25, 0, 0, 0, 0],
             &[0x0f, 0xae, 0x00],
             &[0xc4, 0xe2, 0x61, 0x90, 0x0c, 0x10],

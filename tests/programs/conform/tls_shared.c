@@ -10,14 +10,41 @@ struct own {
     pthread_cond_t changed;
     long count;
     int by_last;
+    long (*function)(long, long);
 };
 
-static __thread struct own mine = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, -1};
+static long twice_and(long number, long more)
+{
+    return 2 * number + more;
+}
+
+static __thread struct own mine = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, -1, twice_and};
 static __thread char large[LARGE];
 
 static struct own *owned[MAX_THREADS];
 static char *arrays[MAX_THREADS];
 static pthread_barrier_t barrier;
+
+/* Calls a function by instructions that find its address in another thread's variable: a call, and a jump behind what a call pushes. */
+#define BY(instructions, other, number, more)                                                                          \
+    ({                                                                                                                 \
+        long result, first = number, second = more;                                                                    \
+        __asm__ volatile("sub $128, %%rsp\n" instructions "add $128, %%rsp"                                            \
+                         : "=&a"(result), "+D"(first), "+S"(second)                                                    \
+                         : [function] "b"(&(other)->function)                                                          \
+                         : "rcx", "rdx", "r8", "r9", "r10", "r11", "memory", "cc");                                    \
+        result;                                                                                                        \
+    })
+
+static long call(const struct own *other, long number)
+{
+    return BY("call *(%[function])\n", other, number, 2);
+}
+
+static long jump(const struct own *other, long number)
+{
+    return BY("lea 1f(%%rip), %%rax\npush %%rax\njmp *(%[function])\n1:\n", other, number, 1);
+}
 
 static void *work(void *argument)
 {
@@ -46,6 +73,10 @@ static void *work(void *argument)
 
     for (int k = 1; k < threads; k++) {
         int other = (me + k) % threads;
+        for (long number = 0; number < 20; number++) {
+            EXPECT(2 * number + 1, jump(owned[other], number));
+            EXPECT(2 * number + 2, call(owned[other], number));
+        }
         for (int at = me; at < LARGE; at += 4096)
             EXPECT((char)(other + 1), arrays[other][at]);
     }
