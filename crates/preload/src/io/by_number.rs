@@ -10,6 +10,7 @@
 use super::{Buffer, signals_by_number, with_buffers};
 use crate::numbers::low_half;
 use crate::process::identity::kernel_number;
+use crate::process::memory_barrier::membarrier;
 use gondwana_sys::Argument;
 use libc::{c_int, c_long, c_uint, c_void};
 
@@ -89,6 +90,7 @@ unsafe fn other(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
             let bytes = unsafe { super::calls::getdents64(Taken::of(a), b as *mut c_void, c) };
             Some(bytes.word())
         }
+        libc::SYS_membarrier => Some(membarrier(Taken::of(a), Taken::of(b), Taken::of(c)).word()),
         libc::SYS_brk => crate::map::program_break::by_number(a).map(Taken::of),
         // The child has memory of its own in any case.
         libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone if number != libc::SYS_clone || b == 0 => {

@@ -14,6 +14,7 @@ pub(crate) mod kill;
 mod locale;
 mod locale_objects;
 pub(crate) mod memory;
+pub(crate) mod memory_barrier;
 pub(crate) mod scheduling;
 mod static_results;
 pub(crate) mod zone;

@@ -1,0 +1,33 @@
+//! The barrier that one thread makes for all of the program's (`membarrier`): readers that make none of their own, such as those of
+//! userspace RCU, rely on it on whatever node they are.
+
+use super::calls::on_others;
+use super::common;
+use libc::{c_int, c_uint};
+
+/// The command that only asks.
+const QUERY: c_int = 0;
+
+/// The arguments of the system call.
+type Barrier = (c_int, c_uint, c_int);
+
+/// As the system call. What registers a process registers those of all nodes.
+pub(crate) fn membarrier(command: c_int, flags: c_uint, processor: c_int) -> c_int {
+    let mut barrier = (command, flags, processor);
+    let result = make(&mut barrier);
+    let node = common().filter(|_| command != QUERY && result == 0);
+    match node.map(|node| on_others(node, barrier, make)) {
+        Some(Err((_, error))) => {
+            crate::errno::set(error);
+            -1
+        }
+        _ => result,
+    }
+}
+
+/// Makes it for the threads of this node.
+fn make(&mut (command, flags, processor): &mut Barrier) -> c_int {
+    // SAFETY: touches no memory.
+    let result = unsafe { gondwana_sys::syscall!(libc::SYS_membarrier, command, flags, processor) };
+    crate::numbers::low_half(result.cast_unsigned() as usize).cast_signed()
+}
