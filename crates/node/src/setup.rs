@@ -53,6 +53,12 @@ impl Setup {
         u32::from(self.boot.nodes) * u32::from(self.boot.processors)
     }
 
+    /// True if the program runs sequentially consistent.
+    #[must_use]
+    pub fn is_sequentially_consistent(&self) -> bool {
+        self.boot.consistency == Consistency::Sc
+    }
+
     /// True if the program runs release consistent only because no atomic instruction was found in it.
     #[must_use]
     pub fn relies_on_no_atomics(&self) -> bool {

@@ -4,9 +4,10 @@ use super::formatted::formatted;
 use super::{Buffer, by_number};
 use crate::numbers::{int, low_half};
 use crate::pthread::cancel::without_points;
+use crate::pthread::futex;
 use gondwana_node::Node;
 use gondwana_page::to_usize;
-use libc::{c_char, c_int, c_long, c_ulong, c_void, ssize_t, timespec};
+use libc::{c_char, c_int, c_long, c_ulong, c_void, ssize_t};
 
 crate::guarded! {
     fn ioctl[fd](fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
@@ -119,17 +120,16 @@ pub(crate) unsafe extern "C" fn syscall(
         && number == libc::SYS_futex
         && node.is_common(a)
     {
-        // SAFETY: the fourth argument of a waiting futex call is null or a valid time.
-        let time = unsafe { (d as *const timespec).as_ref() };
-        return match crate::pthread::futex(
-            node,
-            a,
-            low_half(b).cast_signed(),
-            low_half(c),
-            time,
-            d,
-            low_half(f),
-        ) {
+        let call = futex::Call {
+            address: a,
+            operation: low_half(b).cast_signed(),
+            value: low_half(c),
+            time: d,
+            second: e,
+            third: low_half(f),
+        };
+        // SAFETY: the caller's promise.
+        return match unsafe { call.make(node) } {
             Ok(result) => result,
             Err(error) => {
                 crate::errno::set(error);

@@ -1,11 +1,11 @@
-//! Condition variables, and the program's own futex calls.
+//! Condition variables.
 
 use super::mutex_kind::kind_of;
 use super::{cancel, code, deadline, robust};
 use crate::exit::flush_before_unlock;
 use gondwana_node::Node;
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Where the C library keeps a condition's flags, among them its clock.
 const FLAGS_OFFSET: usize = 36;
@@ -65,43 +65,4 @@ crate::shared_or_real! {
             Ok(until) => wait(node, cond, mutex, Some(until)),
             Err(error) => error,
         };
-}
-
-/// A futex call of the program itself on shared memory.
-///
-/// # Errors
-/// The kernel's error numbers.
-pub(crate) fn futex(
-    node: &'static Node,
-    address: usize,
-    operation: c_int,
-    value: u32,
-    time: Option<&timespec>,
-    _second: usize,
-    bitset: u32,
-) -> Result<i64, i32> {
-    let absolute = operation & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
-    match absolute {
-        libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => {
-            let until = match time {
-                None => None,
-                Some(left) if absolute == libc::FUTEX_WAIT => {
-                    let nanoseconds = u32::try_from(left.tv_nsec.clamp(0, 999_999_999)).unwrap_or(0);
-                    Some(Instant::now() + Duration::new(u64::try_from(left.tv_sec).unwrap_or(0), nanoseconds))
-                }
-                Some(at) => {
-                    let real = operation & libc::FUTEX_CLOCK_REALTIME != 0;
-                    Some(deadline(if real { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC }, at)?)
-                }
-            };
-            let bitset = if absolute == libc::FUTEX_WAIT { u32::MAX } else { bitset };
-            node.futex_wait(address, bitset, value, until).map(|()| 0)
-        }
-        libc::FUTEX_WAKE => node.futex_wake(address, value, u32::MAX),
-        libc::FUTEX_WAKE_BITSET => node.futex_wake(address, value, bitset),
-        _ => {
-            node.refuse("a futex operation other than waiting and waking on shared memory");
-            Err(libc::ENOSYS)
-        }
-    }
 }

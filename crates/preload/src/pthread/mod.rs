@@ -8,6 +8,7 @@ pub(crate) mod attributes;
 mod barrier;
 pub(crate) mod cancel;
 mod cond;
+pub(crate) mod futex;
 mod guard;
 mod identity;
 mod key;
@@ -20,7 +21,6 @@ mod rwlock;
 pub(crate) mod semaphore;
 mod thread;
 
-pub(crate) use cond::futex;
 pub(crate) use identity::{kill_here, native_self};
 pub(crate) use robust::expect as expect_robust_mutexes;
 pub(crate) use thread::{foreign_ends, spec, start as start_thread, start_in};
