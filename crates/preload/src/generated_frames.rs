@@ -67,7 +67,7 @@ unsafe fn contents<'table>(begin: *const u8) -> &'table [u8] {
             // Another one, of eight bytes, follows.
             u32::MAX => {
                 // SAFETY: as above.
-                length += 8 + unsafe { begin.add(length).cast::<u64>().read_unaligned() } as usize;
+                length += 8 + to_usize(unsafe { begin.add(length).cast::<u64>().read_unaligned() });
             }
             bytes => length += bytes as usize,
         }

@@ -168,8 +168,8 @@ impl Group<'_> {
             // SAFETY: the handle was just obtained, and nothing of the libraries has run.
             unsafe { crate::real!(dlclose: fn(*mut c_void) -> c_int)(real as *mut c_void) };
             // What is never unloaded cannot be loaded anew elsewhere.
-            // SAFETY: only bases are looked at.
-            if unsafe { loaded::select(|object| bases.contains(&object.base())) }.first().is_some() {
+            // SAFETY: only their number is looked at.
+            if !unsafe { loaded::select(|object| bases.contains(&object.base())) }.is_empty() {
                 break;
             }
         }

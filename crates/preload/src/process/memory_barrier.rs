@@ -29,5 +29,5 @@ pub(crate) fn membarrier(command: c_int, flags: c_uint, processor: c_int) -> c_i
 fn make(&mut (command, flags, processor): &mut Barrier) -> c_int {
     // SAFETY: touches no memory.
     let result = unsafe { gondwana_sys::syscall!(libc::SYS_membarrier, command, flags, processor) };
-    crate::numbers::low_half(result.cast_unsigned() as usize).cast_signed()
+    crate::numbers::int(result)
 }
