@@ -2,7 +2,8 @@
 
 use crate::site::memory_of;
 use iced_x86::{
-    Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemorySize, Mnemonic, OpKind, Register,
+    Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemoryOperand, MemorySize, Mnemonic,
+    OpKind, Register,
 };
 
 /// The longest instruction that the processor knows, in bytes.
@@ -21,8 +22,7 @@ const RDI: usize = 7;
 const R8: usize = 8;
 const R9: usize = 9;
 
-/// `mov r8, [r8]`, and `push r9`.
-const LOAD: [u8; 3] = [0x4d, 0x8b, 0x00];
+/// `push r9`.
 const PUSH: [u8; 2] = [0x41, 0x51];
 
 /// The zero flag and the direction flag, among the processor's flags.
@@ -121,14 +121,12 @@ impl Redirected {
         };
         if instruction.is_string_instruction() {
             redirected.become_string(&instruction, fault, registers, flags)?;
-        } else if let Some(through) = through {
+        } else if through.is_some() {
             redirected.memory = memory_of(&instruction, |number| registers[number]);
             redirected.register = R8;
             redirected.action = Action::Reads;
-            redirected.code.extend(LOAD);
-            if through == Through::Call {
-                redirected.code.extend(PUSH);
-            }
+            let target = MemoryOperand::with_base(Register::R8);
+            instruction = Instruction::with2(Code::Mov_r64_rm64, Register::R8, target).ok()?;
         } else {
             let register = free_register(&instruction)?;
             redirected.memory = memory_of(&instruction, |number| registers[number]);
@@ -140,10 +138,11 @@ impl Redirected {
             redirected.register = register.number();
         }
         redirected.may_access_less |= redirected.repeat.is_some_and(|repeat| repeat.while_equal.is_some());
-        if through.is_none() {
-            let mut encoder = Encoder::new(64);
-            encoder.encode(&instruction, address).ok()?;
-            redirected.code = encoder.take_buffer();
+        let mut encoder = Encoder::new(64);
+        encoder.encode(&instruction, address).ok()?;
+        redirected.code = encoder.take_buffer();
+        if through == Some(Through::Call) {
+            redirected.code.extend(PUSH);
         }
         (fault.wrapping_sub(redirected.memory) < bytes as u64).then_some(redirected)
     }
@@ -348,7 +347,7 @@ mod tests {
     fn control_goes_where_memory_says() {
         // jmp [rsi+8]; call [rsp+16]: what is pushed is the address behind it.
         let forms: [(&[u8], u64, &[u8]); 2] = [
-            (&[0xff, 0x66, 0x08], 6 * 16 + 8, &LOAD),
+            (&[0xff, 0x66, 0x08], 6 * 16 + 8, &[0x4d, 0x8b, 0x00]),
             (&[0xff, 0x54, 0x24, 0x10], 4 * 16 + 16, &[0x4d, 0x8b, 0x00, 0x41, 0x51]),
         ];
         for (code, memory, executed) in forms {
@@ -357,7 +356,7 @@ mod tests {
             assert_eq!(found.code, executed);
             let mut after = found.begin(registers(), 0x9000);
             assert_eq!(after[R8], 0x9000);
-            if executed.len() > LOAD.len() {
+            if executed.ends_with(&PUSH) {
                 assert_eq!(after[R9], AT + code.len() as u64);
                 after[4] -= 8;
             }

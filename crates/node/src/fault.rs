@@ -8,7 +8,7 @@
 use crate::monitor::Touch;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
-use gondwana_coherence::{Access, Consistency, HomeRole, Outcome, Page};
+use gondwana_coherence::{Access, HomeRole, Outcome, Page};
 use gondwana_control::Awaited;
 use gondwana_page::whole_pages;
 use gondwana_prefetch::{Fault, Kind, Prediction, Prefetch};
@@ -77,7 +77,7 @@ impl Node {
             self.threads.goes_on_soon(true);
             self.wait_polling(poller, slot, event::COHERENT, None);
             self.threads.goes_on_soon(false);
-            if self.boot.consistency == Consistency::Sc {
+            if self.is_sequentially_consistent() {
                 self.core().repeats(page);
             }
         }

@@ -5,7 +5,6 @@ use crate::clock::{Activity, Scope};
 use crate::thread::Uninterrupted;
 use crate::wait_slots::{WaitSlot, event};
 use crate::{Node, Thread};
-use gondwana_coherence::Consistency;
 use gondwana_fabric::Polling;
 use gondwana_topology::NodeId;
 use std::time::{Duration, Instant};
@@ -80,7 +79,7 @@ impl Node {
 
     /// True if nodes take turns with pages that they fight for.
     fn takes_turns(&self) -> bool {
-        self.boot.consistency == Consistency::Sc && self.boot.common_after.is_none()
+        self.is_sequentially_consistent() && self.boot.common_after.is_none()
     }
 
     /// Declares that this thread is going to poll, where nodes poll at all.

@@ -240,8 +240,7 @@ pub(crate) unsafe extern "C" fn __cxa_atexit(
     object: *mut c_void,
 ) -> c_int {
     // What a runtime library registers on other nodes is about its variables there, of which those processes are the end.
-    let is_common = || Thread::is_of_program() && !crate::library::is_loading();
-    match Node::current().filter(|node| !node.is_first() && is_common()) {
+    match Node::current().filter(|node| !node.is_first() && crate::library::calls_for_program()) {
         Some(node) => {
             let (function, argument, object) = (function as usize as u64, argument as u64, object as u64);
             let change = ProcessChange::AtExit { function, argument, object };

@@ -6,7 +6,7 @@
 use crate::private_stack::uninterrupted;
 use gondwana_elf::{DescribedFunction, described_functions};
 use gondwana_locks::lock;
-use gondwana_node::{Node, ProcessChange, Thread};
+use gondwana_node::{Node, ProcessChange};
 use gondwana_page::to_usize;
 use libc::c_void;
 use std::ptr::null_mut;
@@ -45,8 +45,7 @@ pub(crate) fn remove_here(address: u64) -> bool {
 
 /// Tells the other nodes, unless this is about a library that each node loads for itself.
 fn tell(change: ProcessChange) {
-    let is_common = Thread::is_of_program() && !crate::library::is_loading();
-    if let Some(node) = Node::current().filter(|_| is_common) {
+    if let Some(node) = Node::current().filter(|_| crate::library::calls_for_program()) {
         // Nodes cannot refuse it.
         let _ = node.change_elsewhere(change);
     }

@@ -7,7 +7,7 @@ use crate::wait_slots::{WaitSlot, event};
 use crate::{Node, Thread};
 use gondwana_coherence::Outcome;
 use gondwana_coherence::sync::{Entry, Fast, Kind, Object, SyncError, Thread as ThreadId, TryOutcome};
-use gondwana_control::{Awaited, Consistency};
+use gondwana_control::Awaited;
 use std::cell::Cell;
 use std::time::Instant;
 
@@ -112,7 +112,7 @@ impl Node {
     fn unlock_common_at_hand(&'static self, entry: &Entry, thread: ThreadId) -> bool {
         let held = self.common_at_hand(entry).filter(|mutex| mutex.is_held_by(thread) && !mutex.is_deep());
         let Some(mutex) = held else { return false };
-        let is_released = self.boot.consistency == Consistency::Sc || self.has_released();
+        let is_released = self.is_sequentially_consistent() || self.has_released();
         if is_released {
             mutex.free();
         }
@@ -205,7 +205,7 @@ impl Node {
     /// The calling thread has taken a common mutex, and sees what its former holders have written.
     fn own_common(&'static self, mutex: CommonMutex, object: Object, thread: ThreadId) {
         let before = mutex.own(thread, self.me);
-        if before != Some(self.me) && self.boot.consistency == Consistency::Rc {
+        if before != Some(self.me) && !self.is_sequentially_consistent() {
             self.acquire(Some(object));
         }
         count_lock();
@@ -222,7 +222,7 @@ impl Node {
         if mutex.undeepen() {
             return Ok(());
         }
-        if self.boot.consistency == Consistency::Rc {
+        if !self.is_sequentially_consistent() {
             self.release_written(Some(object));
         }
         mutex.free();

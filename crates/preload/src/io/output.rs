@@ -72,9 +72,11 @@ pub(super) unsafe fn print_by_first(stream: *mut FILE, source: *const c_void, by
     let name = stream_memory::common_name_of(stream)?;
     // SAFETY: the C library writes it out.
     let number = unsafe { buffered::descriptor(stream) };
-    let first = first(name).filter(|_| descriptors::is_output_of_first(number))?;
+    if !descriptors::is_output_of_first(number) {
+        return None;
+    }
     // SAFETY: the caller's promise.
-    Some(unsafe { first.write(source, bytes) })
+    first(name).map(|first| unsafe { first.write(source, bytes) })
 }
 
 /// Node 0's stream of a common name, if the calling thread may ask for something now.

@@ -91,7 +91,7 @@ fn set_present(present: *mut Loading) -> *mut Loading {
 }
 
 /// True while the calling thread has the loader load libraries.
-pub(crate) fn is_under_way() -> bool {
+pub(super) fn is_under_way() -> bool {
     !PRESENT.with(|AtPage(cell)| cell.get()).is_null()
 }
 

@@ -20,10 +20,10 @@ mod request;
 mod runtime;
 mod search;
 
-pub(crate) use loading::{is_under_way as is_loading, step as loader_goes_on};
+pub(crate) use loading::step as loader_goes_on;
 
 use crate::process;
-use gondwana_node::{MutexKind, Node};
+use gondwana_node::{MutexKind, Node, Thread};
 use gondwana_page::{PAGE_SIZE, to_usize};
 use libc::{c_char, c_int, c_void};
 use request::{Answer, Operation};
@@ -103,6 +103,11 @@ detour! {
     dlvsym(*mut c_void, *const c_char, *const c_char) => find_version;
 }
 
+/// True if the calling thread makes calls of the program's, and none for a library that each node loads for itself.
+pub(crate) fn calls_for_program() -> bool {
+    Thread::is_of_program() && !loading::is_under_way()
+}
+
 fn several_nodes() -> Option<&'static Node> {
     Node::current().filter(|node| node.nodes() > 1)
 }
@@ -111,10 +116,7 @@ fn several_nodes() -> Option<&'static Node> {
 fn alone<R>(node: &'static Node, call: impl FnOnce() -> R) -> R {
     // By an address that holds nothing, beside that of the process's own mutex.
     let mutex = node.library_page() + PAGE_SIZE - process::MUTEX_BYTES + size_of::<u64>();
-    process::must(node.mutex_lock(mutex, || MutexKind::Recursive, None));
-    let result = call();
-    process::must(node.mutex_unlock(mutex, || MutexKind::Recursive));
-    result
+    process::holding(node, mutex, MutexKind::Recursive, call)
 }
 
 unsafe extern "C" fn open(path: *const c_char, flags: c_int, _: usize, caller: usize) -> Detour {

@@ -4,7 +4,7 @@
 //! Which addresses are in use is in the library's page, under a mutex, as any node may map there.
 
 use super::kernel;
-use crate::process::{MUTEX_BYTES, must};
+use crate::process::{MUTEX_BYTES, holding};
 use crate::ranges::{between, joined};
 use gondwana_memory::{LOW, PAGE_SIZE};
 use gondwana_node::{MutexKind, Node};
@@ -94,18 +94,16 @@ fn change<R>(
     new: impl FnOnce(&[Range<u32>]) -> Option<(Vec<Range<u32>>, R)>,
 ) -> Option<R> {
     let address = node.library_page() + START;
-    must(node.mutex_lock(address, || MutexKind::Normal, None));
-    // SAFETY: the page is shared memory of the library, whose zeros are a table without ranges, and the mutex is held.
-    let table = unsafe { &mut *(address as *mut Table) };
-    let result = new(&table.taken()).filter(|(ranges, _)| ranges.len() <= MOST).map(|(ranges, result)| {
+    holding(node, address, MutexKind::Normal, || {
+        // SAFETY: the page is shared memory of the library, whose zeros are a table without ranges, and the mutex is held.
+        let table = unsafe { &mut *(address as *mut Table) };
+        let (ranges, result) = new(&table.taken()).filter(|(ranges, _)| ranges.len() <= MOST)?;
         for (place, range) in table.ranges.iter_mut().zip(&ranges) {
             *place = [range.start, range.end];
         }
         table.count = ranges.len();
-        result
-    });
-    must(node.mutex_unlock(address, || MutexKind::Normal));
-    result
+        Some(result)
+    })
 }
 
 /// Where so many pages are free: at `wanted`, or else the first place.

@@ -4,7 +4,7 @@
 //! node may move it.
 
 use super::low;
-use crate::process::must;
+use crate::process::{holding, result_of};
 use gondwana_node::{Caller, MutexKind, Node};
 use gondwana_page::PAGE_SIZE;
 use libc::{c_int, c_void, intptr_t};
@@ -37,44 +37,48 @@ pub(crate) fn begin(node: &Node) {
     STATE.store((node.library_page() + START) as *mut State, Ordering::Relaxed);
 }
 
-/// Moves the break. Where it was before, and where it is now; `None` in a process that has the kernel's own.
+/// Moves the break, if there is room. Where it was before, and where it is now; `None` in a process that has the kernel's own.
 fn change(new: impl FnOnce(usize) -> Option<usize>) -> Option<Range<usize>> {
     let state = STATE.load(Ordering::Relaxed);
     if state.is_null() {
         return None;
     }
-    let address = state as usize;
-    let node = Node::current();
-    node.inspect(|node| must(node.mutex_lock(address, || MutexKind::Normal, None)));
-    // SAFETY: shared memory of the library, whose zeros are a state; the mutex is held. The child of a `fork`, which is no node, has its own
-    // copy.
-    let state = unsafe { &mut *state };
-    let moved = match node {
-        Some(node) if state.start == 0 => reserve(node).map(|place| {
-            *state = State { start: place.start, end: place.start, most: place.end };
-        }),
-        _ => (state.start != 0).then_some(()),
+    // The child of a `fork`, which is no node, has its own copy, and one thread.
+    let Some(node) = Node::current() else {
+        // SAFETY: nobody else uses the state.
+        return unsafe { &mut *state }.change(None, new);
     };
-    let moved = moved.map(|()| {
-        let before = state.end;
-        if let Some(end) = new(before).filter(|end| (state.start..=state.most).contains(end)) {
-            // What is given up reads as zero when it comes back.
-            let given_up = end.next_multiple_of(PAGE_SIZE)..before.next_multiple_of(PAGE_SIZE);
-            if !given_up.is_empty() {
-                // SAFETY: the program gives it up.
-                unsafe {
-                    match node {
-                        Some(node) => node.discard(given_up),
-                        None => (given_up.start as *mut u8).write_bytes(0, given_up.len()),
-                    }
+    holding(node, state as usize, MutexKind::Normal, || {
+        // SAFETY: shared memory of the library, whose zeros are a state; the mutex is held.
+        unsafe { &mut *state }.change(Some(node), new)
+    })
+}
+
+impl State {
+    fn change(
+        &mut self,
+        node: Option<&'static Node>,
+        new: impl FnOnce(usize) -> Option<usize>,
+    ) -> Option<Range<usize>> {
+        if self.start == 0 {
+            let place = reserve(node?)?;
+            *self = Self { start: place.start, end: place.start, most: place.end };
+        }
+        let before = self.end;
+        self.end = new(before).filter(|end| (self.start..=self.most).contains(end)).unwrap_or(before);
+        // What is given up reads as zero when it comes back.
+        let given_up = self.end.next_multiple_of(PAGE_SIZE)..before.next_multiple_of(PAGE_SIZE);
+        if !given_up.is_empty() {
+            // SAFETY: the program gives it up.
+            unsafe {
+                match node {
+                    Some(node) => node.discard(given_up),
+                    None => (given_up.start as *mut u8).write_bytes(0, given_up.len()),
                 }
             }
-            state.end = end;
         }
-        before..state.end
-    });
-    node.inspect(|node| must(node.mutex_unlock(address, || MutexKind::Normal)));
-    moved
+        Some(before..self.end)
+    }
 }
 
 fn reserve(node: &'static Node) -> Option<Range<usize>> {
@@ -120,14 +124,11 @@ pub(crate) unsafe extern "C" fn __sbrk(increment: intptr_t) -> *mut c_void {
 /// As that.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn brk(wanted: *mut c_void) -> c_int {
-    match change(|_| Some(wanted as usize)) {
+    let wanted = wanted as usize;
+    match change(|_| Some(wanted)) {
         // SAFETY: forwards the caller's argument.
-        None => unsafe { crate::real!(brk: fn(*mut c_void) -> c_int)(wanted) },
-        Some(moved) if moved.end >= wanted as usize => 0,
-        Some(_) => {
-            crate::errno::set(libc::ENOMEM);
-            -1
-        }
+        None => unsafe { crate::real!(brk: fn(*mut c_void) -> c_int)(wanted as *mut c_void) },
+        Some(moved) => result_of(if moved.end >= wanted { Ok(()) } else { Err(libc::ENOMEM) }),
     }
 }
 

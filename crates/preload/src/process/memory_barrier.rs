@@ -2,7 +2,7 @@
 //! userspace RCU, rely on it on whatever node they are.
 
 use super::calls::on_others;
-use super::common;
+use super::{common, result_of};
 use libc::{c_int, c_uint};
 
 /// The command that only asks.
@@ -16,13 +16,7 @@ pub(crate) fn membarrier(command: c_int, flags: c_uint, processor: c_int) -> c_i
     let mut barrier = (command, flags, processor);
     let result = make(&mut barrier);
     let node = common().filter(|_| command != QUERY && result == 0);
-    match node.map(|node| on_others(node, barrier, make)) {
-        Some(Err((_, error))) => {
-            crate::errno::set(error);
-            -1
-        }
-        _ => result,
-    }
+    node.map_or(result, |node| result_of(on_others(node, barrier, make).map_err(|(_, error)| error)))
 }
 
 /// Makes it for the threads of this node.

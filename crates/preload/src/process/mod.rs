@@ -50,16 +50,18 @@ pub(crate) fn common() -> Option<&'static Node> {
 /// Calls a function while no other thread of the run changes what processes have in common. Handlers of signals wait, and
 /// the stack is private.
 pub(crate) fn in_order<R>(node: &'static Node, call: impl FnOnce() -> R) -> R {
-    uninterrupted(|| {
-        let mutex = node.library_page() + PAGE_SIZE - MUTEX_BYTES;
-        must(node.mutex_lock(mutex, || MutexKind::Normal, None));
-        let result = call();
-        must(node.mutex_unlock(mutex, || MutexKind::Normal));
-        result
-    })
+    uninterrupted(|| holding(node, node.library_page() + PAGE_SIZE - MUTEX_BYTES, MutexKind::Normal, call))
 }
 
-pub(crate) fn must(result: Result<(), i32>) {
+/// Calls a function while the calling thread holds a mutex of the runtime, which has its name from an address.
+pub(crate) fn holding<R>(node: &'static Node, mutex: usize, kind: MutexKind, call: impl FnOnce() -> R) -> R {
+    must(node.mutex_lock(mutex, || kind, None));
+    let result = call();
+    must(node.mutex_unlock(mutex, || kind));
+    result
+}
+
+fn must(result: Result<(), i32>) {
     if let Err(error) = result {
         crate::report::fatal(&format!(
             "what processes have in common: {}",
