@@ -14,7 +14,7 @@ use crate::polling::taken_on_stack;
 use crate::values::{Value, Values};
 use gondwana_elf::Code;
 use iced_x86::{FlowControl, Mnemonic, OpKind, Register};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// The functions that lock.
 const LOCKS: [&str; 10] = [
@@ -67,7 +67,32 @@ enum Origin {
 /// The first such look: the address of the jump that it decides. `flows` are the functions of a file by ascending addresses.
 pub(crate) fn first(flows: &[Flow], imports: &Imports<'_>, code: &Code<'_>) -> Option<u64> {
     let mut functions = Functions::new(flows, imports, &code.constants);
-    flows.iter().find_map(|flow| Search { flow, imports, functions: &mut functions, free: vec![] }.first())
+    flows.iter().find_map(|flow| {
+        Search { flow, imports, functions: &mut functions, free: vec![], names: HashMap::new() }
+            .all()
+            .first()
+            .map(|look| look.jump)
+    })
+}
+
+/// All such looks, by the addresses of their instructions.
+pub(crate) fn looks(flows: &[Flow], imports: &Imports<'_>, code: &Code<'_>) -> BTreeSet<u64> {
+    let mut functions = Functions::new(flows, imports, &code.constants);
+    let mut found = BTreeSet::new();
+    for flow in flows {
+        let mut search =
+            Search { flow, imports, functions: &mut functions, free: vec![], names: HashMap::new() };
+        found.extend(search.all().into_iter().flat_map(|look| look.reads));
+    }
+    found
+}
+
+/// A look without a lock.
+struct Look {
+    /// The address of the jump that it decides.
+    jump: u64,
+    /// Those of the instructions that read.
+    reads: Vec<u64>,
 }
 
 /// A search of one function.
@@ -77,15 +102,17 @@ struct Search<'a, 'b> {
     functions: &'a mut Functions<'b>,
     /// By instruction: no lock need be held there. Found if the function locks.
     free: Vec<bool>,
+    /// The variables that instructions name, of those that were asked for.
+    names: HashMap<usize, Option<Variable>>,
 }
 
 impl Search<'_, '_> {
-    fn first(&mut self) -> Option<u64> {
+    fn all(&mut self) -> Vec<Look> {
         let all: Vec<usize> = (0..self.flow.instructions.len()).collect();
         let locks: Vec<usize> =
             all.iter().copied().filter(|&index| self.calls_one_of(index, &LOCKS)).collect();
         if locks.is_empty() {
-            return None;
+            return vec![];
         }
         self.free = self.find_free();
         let jumps: Vec<usize> = all.iter().copied().filter(|&index| self.is_jump(index)).collect();
@@ -93,23 +120,17 @@ impl Search<'_, '_> {
             locks.into_iter().map(|lock| (lock, self.under(lock))).collect();
         // Most functions without a look behind a lock end here.
         if !regions.iter().any(|(_, under)| jumps.iter().any(|jump| under.contains(jump))) {
-            return None;
+            return vec![];
         }
         let taken = taken_on_stack(self.flow);
         let mut values = Values::new(self.flow, &all, self.functions, &taken);
         let looks: Vec<(usize, Value)> =
             jumps.into_iter().map(|jump| (jump, values.condition(jump))).collect();
-        regions.into_iter().find_map(|(lock, under)| self.first_before(lock, &under, &looks))
+        regions.into_iter().flat_map(|(lock, under)| self.all_before(lock, &under, &looks)).collect()
     }
 
-    /// The jump before a lock that depends on what is looked at again and written `under` it.
-    fn first_before(
-        &mut self,
-        lock: usize,
-        under: &BTreeSet<usize>,
-        looks: &[(usize, Value)],
-    ) -> Option<u64> {
-        let mut written: BTreeSet<Variable> = under.iter().filter_map(|&index| self.written(index)).collect();
+    /// The jumps before a lock that depend on what is looked at again and written `under` it.
+    fn all_before(&mut self, lock: usize, under: &BTreeSet<usize>, looks: &[(usize, Value)]) -> Vec<Look> {
         let again: Vec<usize> = looks
             .iter()
             .filter(|(jump, _)| under.contains(jump))
@@ -118,9 +139,13 @@ impl Search<'_, '_> {
             .filter(|index| under.contains(index))
             .collect();
         let again: BTreeSet<Variable> = again.into_iter().filter_map(|index| self.named(index)).collect();
+        if again.is_empty() {
+            return vec![];
+        }
+        let mut written: BTreeSet<Variable> = under.iter().filter_map(|&index| self.written(index)).collect();
         written.retain(|variable| again.contains(variable));
         if written.is_empty() {
-            return None;
+            return vec![];
         }
         // What a thread also writes without a lock is its own.
         for index in 0..self.flow.instructions.len() {
@@ -133,11 +158,16 @@ impl Search<'_, '_> {
         let is_first = |search: &mut Self, index: usize| {
             search.free[index] && search.named(index).is_some_and(|variable| written.contains(&variable))
         };
-        let (jump, _) = looks.iter().find(|(jump, look)| {
-            look.read.iter().any(|&(index, _)| is_first(self, index))
-                && self.flow.reached(*jump).contains(&lock)
-        })?;
-        Some(self.flow.instructions[*jump].ip())
+        let mut found = vec![];
+        for (jump, look) in looks {
+            let reads: Vec<usize> = look.read.iter().map(|&(index, _)| index).collect();
+            let reads: Vec<usize> = reads.into_iter().filter(|&index| is_first(self, index)).collect();
+            if !reads.is_empty() && self.flow.reached(*jump).contains(&lock) {
+                let address = |index: usize| self.flow.instructions[index].ip();
+                found.push(Look { jump: address(*jump), reads: reads.into_iter().map(address).collect() });
+            }
+        }
+        found
     }
 
     fn is_jump(&self, index: usize) -> bool {
@@ -198,6 +228,15 @@ impl Search<'_, '_> {
 
     /// The variable that an instruction names.
     fn named(&mut self, index: usize) -> Option<Variable> {
+        if let Some(&known) = self.names.get(&index) {
+            return known;
+        }
+        let named = self.find_name(index);
+        self.names.insert(index, named);
+        named
+    }
+
+    fn find_name(&mut self, index: usize) -> Option<Variable> {
         let instruction = &self.flow.instructions[index];
         match self.functions.shared_place(self.flow, instruction)? {
             Place::Fixed(address) => Some((Origin::Fixed, address)),

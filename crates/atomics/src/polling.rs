@@ -14,10 +14,11 @@
 //! A loop that takes a lock, or waits in another way that the runtime sees, sees what others have released: what it reads before the
 //! next release is no poll.
 
-use crate::effects::{Call, Effects, Functions};
+use crate::effects::{Call, Effects, Functions, is_on_stack};
 use crate::flow::Flow;
 use crate::imports::Imports;
 use crate::loops::loops;
+use crate::redirected::uses;
 use crate::values::{Value, Values};
 use gondwana_elf::Code;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
@@ -37,13 +38,67 @@ pub(crate) fn first(flows: &[Flow], imports: &Imports<'_>, code: &Code<'_>) -> O
     let variables = &code.variables[..];
     flows.iter().find_map(|flow| {
         let loops = loops(flow);
-        if loops.is_empty() {
-            return None;
-        }
-        let (taken, returning) = (taken_on_stack(flow), flow.returning());
-        let mut search = Search { flow, functions: &mut functions, variables, taken, returning };
-        loops.iter().find_map(|members| search.first_in(members))
+        let mut search = Search::of(flow, &mut functions, variables, &loops)?;
+        loops.iter().find_map(|members| Some(search.poll_in(members)?.jump))
     })
+}
+
+/// All instructions that look at memory in such loops, by their addresses. What functions of libraries look at is no atomic object.
+pub(crate) fn looks(flows: &[Flow], imports: &Imports<'_>, code: &Code<'_>) -> BTreeSet<u64> {
+    let mut functions = Functions::new(flows, imports, &code.constants);
+    let variables = &code.variables[..];
+    let mut found = BTreeSet::new();
+    for flow in flows {
+        let loops = loops(flow);
+        let Some(mut search) = Search::of(flow, &mut functions, variables, &loops) else { continue };
+        let polls: Vec<Poll> = loops.iter().filter_map(|members| search.poll_in(members)).collect();
+        for look in polls.into_iter().flat_map(|poll| poll.looks) {
+            add_looks(flow, look, flows, &mut functions, &mut found);
+        }
+    }
+    found
+}
+
+/// Adds where an instruction of a function looks at memory: there, or in the function of the file that it calls.
+fn add_looks(
+    flow: &Flow,
+    index: usize,
+    flows: &[Flow],
+    functions: &mut Functions<'_>,
+    found: &mut BTreeSet<u64>,
+) {
+    let mut add = |flow: &Flow, instruction: &Instruction| {
+        if may_look(flow, instruction) {
+            found.insert(instruction.ip());
+        }
+    };
+    let instruction = &flow.instructions[index];
+    match functions.call(instruction) {
+        None => add(flow, instruction),
+        Some(Call::Own(address)) => {
+            if let Ok(callee) = flows.binary_search_by_key(&address, |flow| flow.address) {
+                let callee = &flows[callee];
+                callee.instructions.iter().for_each(|instruction| add(callee, instruction));
+            }
+        }
+        Some(_) => (),
+    }
+}
+
+/// True if an instruction may read what other threads write.
+fn may_look(flow: &Flow, instruction: &Instruction) -> bool {
+    uses(instruction, OpKind::Memory)
+        && instruction.flow_control() == FlowControl::Next
+        && !matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop)
+        && !is_on_stack(flow, instruction)
+}
+
+/// A loop in which a thread may wait.
+struct Poll {
+    /// The address of a jump out of it.
+    jump: u64,
+    /// The instructions that read what it waits for, or call what does.
+    looks: Vec<usize>,
 }
 
 /// The addresses on the stack that a function takes.
@@ -66,8 +121,24 @@ struct Search<'a, 'b> {
     returning: Vec<bool>,
 }
 
+impl<'a, 'b> Search<'a, 'b> {
+    /// `None` if the function has no loops.
+    fn of(
+        flow: &'a Flow,
+        functions: &'a mut Functions<'b>,
+        variables: &'a [Range<u64>],
+        loops: &[Vec<usize>],
+    ) -> Option<Self> {
+        if loops.is_empty() {
+            return None;
+        }
+        let (taken, returning) = (taken_on_stack(flow), flow.returning());
+        Some(Self { flow, functions, variables, taken, returning })
+    }
+}
+
 impl Search<'_, '_> {
-    fn first_in(&mut self, members: &[usize]) -> Option<u64> {
+    fn poll_in(&mut self, members: &[usize]) -> Option<Poll> {
         let exits = self.exits(members);
         let first = self.flow.instructions[*exits.first()?].ip();
         if exits.iter().any(|&exit| self.is_bound_of_switch(exit, members)) {
@@ -75,20 +146,22 @@ impl Search<'_, '_> {
         }
         let mut effects: Effects = self.functions.effects(self.flow, members.iter().copied());
         if self.repeats(members, &effects) {
-            return Some(first);
+            return Some(Poll { jump: first, looks: members.to_vec() });
         }
         let before = members[0].saturating_sub(BEFORE)..members[0];
         effects.taken.extend(self.functions.effects(self.flow, before).taken);
         let mut values = Values::new(self.flow, members, self.functions, &self.taken);
         let conditions: Vec<(u64, Value)> =
             exits.iter().map(|&exit| (self.flow.instructions[exit].ip(), values.condition(exit))).collect();
-        let mut polls = conditions.iter().filter(|(_, value)| self.is_polled(members, &effects, value));
-        let (address, _) = polls.next()?;
-        let all_poll = polls.count() + 1 == conditions.len();
+        let polls: Vec<_> =
+            conditions.iter().filter(|(_, value)| self.is_polled(members, &effects, value)).collect();
+        let &&(jump, _) = polls.first()?;
+        let all_poll = polls.len() == conditions.len();
+        let looks = polls.iter().flat_map(|(_, value)| &value.read).map(|&(index, _)| index).collect();
         let reads = || conditions.iter().flat_map(|(_, value)| &value.read).map(|&(_, place)| place);
         let only_looks =
             || effects.leaves_nothing() && effects.loads.iter().all(|load| reads().any(|read| read == *load));
-        (all_poll || only_looks()).then_some(*address)
+        (all_poll || only_looks()).then_some(Poll { jump, looks })
     }
 
     /// The jumps by which control leaves a loop; those to where the program ends only if there are no others.

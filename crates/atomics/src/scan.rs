@@ -144,7 +144,7 @@ pub(crate) fn called(code: &Code<'_>) -> Vec<(u64, &'static str)> {
 }
 
 /// The functions of a file, by ascending addresses.
-fn flows(code: &Code<'_>, imports: &Imports<'_>) -> Vec<Flow> {
+pub(crate) fn flows(code: &Code<'_>, imports: &Imports<'_>) -> Vec<Flow> {
     let start = |place: &u64| code.functions.binary_search_by_key(place, |(start, _)| *start);
     let of_library = |call: &Instruction| imports.callee(call).is_some_and(|name| ENDS.contains(&name));
     let mut pieces: Vec<Piece<'_>> = code
@@ -191,7 +191,7 @@ pub struct Finding {
 
 /// A piece of code to be decoded from its first byte.
 pub(crate) struct Piece<'a> {
-    name: Option<&'a str>,
+    pub name: Option<&'a str>,
     pub address: u64,
     pub code: &'a [u8],
 }
@@ -242,7 +242,7 @@ pub(crate) fn pieces<'a>(address: u64, code: &'a [u8], functions: &[(u64, &'a st
 }
 
 /// True for a function of the compiler's runtime.
-fn is_of_runtime(piece: &Piece<'_>) -> bool {
+pub(crate) fn is_of_runtime(piece: &Piece<'_>) -> bool {
     piece.name.is_some_and(|name| RUNTIME.iter().any(|prefix| name.starts_with(prefix)))
 }
 
@@ -275,7 +275,7 @@ fn scan_piece(piece: &Piece<'_>, flushes: Option<&Imports<'_>>, findings: &mut F
 
 /// True for instructions that other processors see as one step, and for full fences, which only code without locks
 /// has a use for.
-fn is_atomic(instruction: &Instruction) -> bool {
+pub(crate) fn is_atomic(instruction: &Instruction) -> bool {
     if instruction.code() == iced_x86::Code::INVALID {
         return false;
     }

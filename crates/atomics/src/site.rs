@@ -1,6 +1,7 @@
 //! One atomic instruction, prepared to be executed elsewhere.
 
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use crate::redirected::uses;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// An atomic instruction of a program in memory.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,33 @@ impl Site {
         usable.then_some(Self { instruction, distance })
     }
 
+    pub(crate) fn instruction(&self) -> &Instruction {
+        &self.instruction
+    }
+
+    /// The same for an instruction with which threads may synchronise: one that locks memory, reads it, or is a fence.
+    #[must_use]
+    pub fn synchronising(address: u64, code: &[u8]) -> Option<Self> {
+        let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        let offsets = decoder.get_constant_offsets(&instruction);
+        let is_relative = instruction.memory_base() == Register::RIP;
+        let distance =
+            (is_relative && offsets.displacement_size() == 4).then(|| offsets.displacement_offset());
+        let site = Self { instruction, distance };
+        let goes_on = instruction.flow_control() == FlowControl::Next;
+        let usable = site.is_fence()
+            || uses(&instruction, OpKind::Memory) && instruction.segment_prefix() == Register::None;
+        (usable && goes_on && is_relative == distance.is_some()).then_some(site)
+    }
+
+    /// True if it orders accesses to memory, and what it changes itself is nothing.
+    #[must_use]
+    pub fn is_fence(&self) -> bool {
+        let on_stack = self.instruction.has_lock_prefix() && self.instruction.memory_base() == Register::RSP;
+        on_stack || self.instruction.mnemonic() == Mnemonic::Mfence
+    }
+
     /// Where it is.
     #[must_use]
     pub fn address(&self) -> u64 {
@@ -42,6 +70,12 @@ impl Site {
     #[must_use]
     pub fn memory(&self, register: impl Fn(usize) -> u64) -> u64 {
         memory_of(&self.instruction, register)
+    }
+
+    /// How many bytes of memory it accesses: at least 1, at most 64.
+    #[must_use]
+    pub fn bytes(&self) -> u32 {
+        u32::try_from(self.instruction.memory_size().size()).map_or(1, |bytes| bytes.clamp(1, 64))
     }
 
     /// Its code for another address. `None` if that is too far from the memory that it names relative to itself. `code` is as for

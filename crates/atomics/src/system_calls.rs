@@ -57,7 +57,7 @@ pub struct SystemCall {
 const MOST_OF_FUNCTION: usize = 4096;
 
 /// Bytes of a jump.
-const JUMP: u64 = 5;
+pub(crate) const JUMP: u64 = 5;
 
 /// The instructions in an ELF file, by ascending addresses.
 ///
@@ -95,7 +95,7 @@ fn is_call(instruction: &Instruction) -> bool {
 
 /// As many instructions before one as a jump needs room for, if only the first of them can be jumped to. None where a computed jump may
 /// lead anywhere.
-fn bytes_before(flow: &Flow, call: usize) -> u64 {
+pub(crate) fn bytes_before(flow: &Flow, call: usize) -> u64 {
     let end = flow.instructions[call].next_ip();
     let mut first = call;
     while flow.complete && first > 0 && flow.leaders(first) == [first - 1] {

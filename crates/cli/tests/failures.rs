@@ -228,7 +228,7 @@ fn a_library_that_cannot_be_shared_is_refused_with_a_sentence() {
     assert_eq!((ran.output, ran.errors), (sentence.clone(), format!("gondwana: node 0: {sentence}")));
     assert!(ran.status.unwrap().success());
     let name = library("libcounts.so");
-    let why = "the library has atomic instructions or waits for what other threads write, and the program did not; run it with --consistency sc";
+    let why = "the library has atomic instructions or waits for what other threads write, for which the run did not start; run it with --consistency sc";
     let sentence = format!("dlopen({name}): {why}\n");
     let ran = open(&name);
     assert_eq!((ran.output, ran.errors), (sentence.clone(), format!("gondwana: node 0: {sentence}")));

@@ -1,6 +1,7 @@
 //! What a protocol machine did, as plain numbers.
 
 use serde::{Deserialize, Serialize};
+use std::ops::Add;
 
 /// Events on one node since the machine was made. All are counts; `*_bytes` are bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,4 +58,42 @@ pub struct Counters {
     pub home_moves: u64,
     /// Pages that this node has come to use in common memory.
     pub became_common: u64,
+    /// Pages that have become synchronisation pages here.
+    pub promoted: u64,
+}
+
+impl Add for Counters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            read_faults: self.read_faults + other.read_faults,
+            write_faults: self.write_faults + other.write_faults,
+            page_transfers: self.page_transfers + other.page_transfers,
+            one_sided_reads: self.one_sided_reads + other.one_sided_reads,
+            fetches: self.fetches + other.fetches,
+            awaited: self.awaited + other.awaited,
+            fetches_forwarded: self.fetches_forwarded + other.fetches_forwarded,
+            refetches: self.refetches + other.refetches,
+            fetches_deferred: self.fetches_deferred + other.fetches_deferred,
+            first_touches: self.first_touches + other.first_touches,
+            twins: self.twins + other.twins,
+            kept: self.kept + other.kept,
+            diffs: self.diffs + other.diffs,
+            diff_bytes: self.diff_bytes + other.diff_bytes,
+            diffs_forwarded: self.diffs_forwarded + other.diffs_forwarded,
+            patches: self.patches + other.patches,
+            merges: self.merges + other.merges,
+            notices_sent: self.notices_sent + other.notices_sent,
+            notices_received: self.notices_received + other.notices_received,
+            updates_sent: self.updates_sent + other.updates_sent,
+            updates_received: self.updates_received + other.updates_received,
+            invalidations: self.invalidations + other.invalidations,
+            exclusive_entered: self.exclusive_entered + other.exclusive_entered,
+            exclusive_left: self.exclusive_left + other.exclusive_left,
+            home_moves: self.home_moves + other.home_moves,
+            became_common: self.became_common + other.became_common,
+            promoted: self.promoted + other.promoted,
+        }
+    }
 }

@@ -299,6 +299,11 @@ pub trait Protocol: Send {
     fn withdraw_page(&mut self, _page: Page, _env: &mut dyn Env) {}
     /// Ends [`Protocol::withdraw_page`].
     fn expose_withdrawn(&mut self, _env: &mut dyn Env) {}
+    /// A thread is about to execute an atomic instruction on the page, or to wait for what others write there. When the operation is
+    /// complete, what it does there orders its other accesses as C11 has it.
+    fn promote(&mut self, _page: Page, _waiter: Waiter, _env: &mut dyn Env) -> Outcome {
+        Outcome::Done
+    }
     /// True while a page that was asked for is on its way to this node.
     fn is_coming(&self, _page: Page) -> bool {
         false
@@ -373,5 +378,5 @@ pub trait Protocol: Send {
     /// Counts what was placed. Takes time in proportion to the memory in use.
     fn placed(&self) -> PlacedPages;
     /// What happened so far.
-    fn counters(&self) -> &crate::Counters;
+    fn counters(&self) -> crate::Counters;
 }

@@ -7,6 +7,7 @@
 //! [`directory`] is the protocol of simulated machines, whose nodes exchange lines and not pages.
 #![forbid(unsafe_code)]
 
+mod c11;
 mod counters;
 mod csm;
 pub mod directory;
@@ -25,6 +26,7 @@ pub mod sync;
 mod table;
 mod violation;
 
+pub use c11::{C11, C11Message, C11Options, PageKind};
 pub use counters::Counters;
 pub use csm::{Csm, CsmMessage, CsmOptions, DiffEntry, Grant, History, HomeGrant, PageView, State, Update};
 pub use engine::{Continuation, Engine, EngineEnv, EngineViolation};

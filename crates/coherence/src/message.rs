@@ -39,21 +39,42 @@ pub trait Encoded: Serialize + DeserializeOwned {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Encoder {
     long: Vec<u8>,
+    part: Option<Part>,
+}
+
+/// How the messages of a machine that is part of another one are those of the whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// The number of the variant of the whole's messages that holds one of the part's, below 128.
+    pub variant: u8,
+    /// The number of the part's first kind among those of the whole.
+    pub first_kind: u8,
 }
 
 impl Encoder {
+    /// Encodes messages of a part as those of the whole.
+    pub(crate) fn of_part(part: Part) -> Self {
+        Self { part: Some(part), ..Self::default() }
+    }
+
     /// Calls `send` with the encoded message. Allocates only for messages that are longer than all before.
     pub(crate) fn with<R>(&mut self, message: &impl Encoded, send: impl FnOnce(Message<'_>) -> R) -> R {
-        let kind = message.kind();
+        let Kind(number) = message.kind();
+        let kind = Kind(number + self.part.map_or(0, |part| part.first_kind));
         let mut short = [0; SHORT];
         short[0] = MESSAGE_TAG;
-        if let Ok(encoded) = postcard::to_slice(message, &mut short[1..]) {
+        let mut begin = 1;
+        if let Some(part) = self.part {
+            short[1] = part.variant;
+            begin = 2;
+        }
+        if let Ok(encoded) = postcard::to_slice(message, &mut short[begin..]) {
             let length = encoded.len();
-            return send(Message { kind, bytes: &short[..=length] });
+            return send(Message { kind, bytes: &short[..begin + length] });
         }
         let mut long = std::mem::take(&mut self.long);
         long.clear();
-        long.push(MESSAGE_TAG);
+        long.extend_from_slice(&short[..begin]);
         self.long = postcard::to_extend(message, long).expect("messages can be encoded");
         send(Message { kind, bytes: &self.long })
     }

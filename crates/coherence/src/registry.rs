@@ -1,11 +1,11 @@
 //! The protocols that a node can run. A new one is a folder of this crate and a line in [`PROTOCOLS`].
 
-use crate::{Layout, Protocol, csm, erc, sc};
+use crate::{Layout, Protocol, c11, csm, erc, sc};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU8;
 
 /// Every protocol.
-pub const PROTOCOLS: &[&ProtocolInfo] = &[&csm::INFO, &csm::INVALIDATE, &sc::INFO, &erc::INFO];
+pub const PROTOCOLS: &[&ProtocolInfo] = &[&csm::INFO, &csm::INVALIDATE, &sc::INFO, &erc::INFO, &c11::INFO];
 
 /// Which programs a protocol is right for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -13,6 +13,9 @@ pub const PROTOCOLS: &[&ProtocolInfo] = &[&csm::INFO, &csm::INVALIDATE, &sc::INF
 pub enum Consistency {
     /// Release consistency: programs without data races.
     Rc,
+    /// Release consistency, and sequential consistency where threads synchronise by atomic instructions: programs without data races in
+    /// the sense of C11.
+    C11,
     /// Sequential consistency: any program.
     Sc,
 }
@@ -23,6 +26,7 @@ impl Consistency {
     pub fn name(self) -> &'static str {
         match self {
             Self::Rc => "rc",
+            Self::C11 => "c11",
             Self::Sc => "sc",
         }
     }
@@ -125,6 +129,7 @@ mod tests {
             assert_eq!(machine.counters().exclusive_entered, 2);
         }
         assert!(protocol("rc").is_none());
-        assert_eq!([Consistency::Rc, Consistency::Sc].map(|wanted| wanted.protocol().name), ["csm", "sc"]);
+        let kinds = [Consistency::Rc, Consistency::C11, Consistency::Sc];
+        assert_eq!(kinds.map(|wanted| wanted.protocol().name), ["csm", "c11", "sc"]);
     }
 }

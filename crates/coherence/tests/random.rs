@@ -1,8 +1,12 @@
 //! Random programs on random schedules of several nodes. Race-free programs read what happens-before says under all
 //! protocols; any program reads the last write under `sc`. At the end the nodes agree about who has what.
 
-use gondwana_coherence::{Csm, CsmOptions, Erc, ErcOptions, HomeRole, Layout, Page, Sc, ScOptions};
-use gondwana_testbed::programs::{Rng, expose_anywhere, place_anywhere, race_free, racy, with_new_pages};
+use gondwana_coherence::{
+    C11, C11Options, Csm, CsmOptions, Erc, ErcOptions, HomeRole, Layout, Page, Sc, ScOptions,
+};
+use gondwana_testbed::programs::{
+    Rng, expose_anywhere, place_anywhere, promote_anywhere, race_free, racy, with_new_pages,
+};
 use gondwana_testbed::setup::{Setup, common_after};
 use gondwana_testbed::world::{Action, Machine, World};
 use proptest::prelude::*;
@@ -29,6 +33,8 @@ struct Case {
     new_pages: usize,
     /// How often a node exposes what it used alone.
     exposed: usize,
+    /// How often a thread says that it synchronises on a page.
+    promoted: usize,
     seed: u64,
 }
 
@@ -92,6 +98,7 @@ fn case() -> impl Strategy<Value = Case> {
                     places,
                     new_pages,
                     exposed,
+                    promoted: (seed / 64 % 8) as usize,
                     seed,
                 }
             },
@@ -136,6 +143,7 @@ fn run<P: Machine>(case: &Case, machine: impl Fn(Layout) -> P) -> Result<(), Tes
     program(&mut setup, case.seed);
     place_anywhere(&mut setup, case.places, case.seed);
     expose_anywhere(&mut setup, case.exposed, case.seed);
+    promote_anywhere(&mut setup, case.promoted, case.seed);
     if case.new_pages > 0 {
         with_new_pages(&mut setup, case.new_pages, case.seed, program);
     }
@@ -184,6 +192,14 @@ proptest! {
         let hold = case.sc.hold.is_some();
         let case = Case { placed: vec![], ..case };
         run(&case, |layout| Erc::new(layout, ErcOptions { hold }))?;
+    }
+
+    #[test]
+    fn c11_race_free_programs_read_what_happens_before_says(case in case()) {
+        let options = C11Options { csm: case.csm, sc: case.sc };
+        // A synchronisation page stays with its manager.
+        let case = Case { placed: vec![], ..case };
+        run(&case, |layout| C11::new(layout, options))?;
     }
 
     #[test]

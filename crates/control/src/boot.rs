@@ -4,6 +4,7 @@
 //! ever shows it. Only the number of that memfd is in the environment, and the node takes it out again.
 
 use crate::placement::{Homes, ThreadGroup};
+use gondwana_atomics::Synchronising;
 use gondwana_coherence::{CommonAfter, Consistency, ProtocolInfo};
 use gondwana_memory::Mechanism;
 use gondwana_monitor::FilterText;
@@ -13,6 +14,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
 
 /// Name of the environment variable that holds the number of the memfd with the [`Boot`].
 pub const BOOT_VARIABLE: &str = "GONDWANA_BOOT";
@@ -46,6 +48,8 @@ pub struct Boot {
     pub reason: String,
     /// Atomic instructions of the program, in its file's numbering, each of which a lock makes one under release consistency.
     pub locked: Vec<u64>,
+    /// Instructions with which threads synchronise, of which the node is to know.
+    pub watched: Vec<Watch>,
     /// How faults are raised and resolved.
     pub mechanism: Mechanism,
     /// When a page becomes common; never if that is `None`.
@@ -80,6 +84,15 @@ pub struct Boot {
     /// The former values of the environment variables that the launcher has set, to be put back before the program
     /// reads them.
     pub hidden_env: Vec<(String, Option<String>)>,
+}
+
+/// Instructions of one file with which threads synchronise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watch {
+    /// The file, with all links followed; `None` for the program itself.
+    pub file: Option<PathBuf>,
+    /// The instructions.
+    pub instructions: Vec<Synchronising>,
 }
 
 /// What the monitor of a node does.
@@ -246,6 +259,10 @@ mod tests {
             chosen: true,
             reason: "no inline atomic instruction".to_owned(),
             locked: vec![0x1234],
+            watched: vec![Watch {
+                file: Some("/usr/lib/libx.so".into()),
+                instructions: vec![Synchronising { address: 0x1234, before: None }],
+            }],
             mechanism: Mechanism::Userfaultfd,
             span: 1 << 38,
             processors_each: 1,

@@ -15,7 +15,7 @@ mod rules;
 mod waits;
 
 pub use bank::{BankAnswer, BankError, BankRequest, MOST_COUNTERS, Reached};
-pub use boot::{BOOT_VARIABLE, Boot, BootError, FabricBoot, Monitoring, VERSION};
+pub use boot::{BOOT_VARIABLE, Boot, BootError, FabricBoot, Monitoring, VERSION, Watch};
 pub use channel::{CHUNKS_MARK, Control, MAX_CHUNKS, MAX_REPORT, send_crash};
 pub use exchange::{EACH, Exchange, MOMENT, Offer};
 pub use filters::check_filters;

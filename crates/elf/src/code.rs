@@ -1,5 +1,6 @@
 //! The machine code of a file, and where its functions begin.
 
+use crate::frames::described_functions;
 use gimli::{BaseAddresses, EhFrameHdr, EndianSlice, LittleEndian};
 use object::{
     Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SectionFlags, SymbolKind, elf,
@@ -99,6 +100,18 @@ impl<'data> Code<'data> {
                 starts.push(start.direct().ok()?);
             }
             Some(starts)
+        };
+        find().unwrap_or_default()
+    }
+
+    /// The code of the functions whose frames the file describes, in no order: in files of the usual compilers all there is, without the data
+    /// between functions.
+    #[must_use]
+    pub fn described_code(&self) -> Vec<Range<u64>> {
+        let find = || {
+            let frames = self.file.section_by_name(".eh_frame")?;
+            let functions = described_functions(frames.data().ok()?, frames.address());
+            Some(functions.into_iter().map(|function| function.code).collect())
         };
         find().unwrap_or_default()
     }

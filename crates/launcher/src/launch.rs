@@ -17,7 +17,7 @@ use gondwana_console::clean;
 use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
 use gondwana_console::output::{self, Output};
-use gondwana_control::{Consistency, Homes, PlacedHomes, ProtocolInfo};
+use gondwana_control::{Consistency, Homes, PlacedHomes, ProtocolInfo, Watch};
 use std::cell::Cell;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -48,7 +48,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         limits::check(usize::from(nodes))?;
     }
     let policies = policies.with_plan(&options, &program)?;
-    let Choice { protocol, locked, found, reason } = if alone {
+    let Choice { protocol, locked, watched, found, reason } = if alone {
         Choice::of(Consistency::Sc.protocol(), "one node: the program runs as it is")
     } else {
         choose(&options, asked, &program)?
@@ -84,6 +84,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         fabric,
         protocol,
         locked,
+        watched,
         reason: reason.clone(),
         common_after,
         policies,
@@ -130,6 +131,8 @@ struct Choice {
     protocol: &'static ProtocolInfo,
     /// Atomic instructions that are executed under a lock.
     locked: Vec<u64>,
+    /// Instructions with which threads synchronise, of which nodes are to know.
+    watched: Vec<Watch>,
     /// How many atomic instructions the program and its own libraries have, if it is known.
     found: Option<usize>,
     /// The reason for its consistency.
@@ -138,7 +141,7 @@ struct Choice {
 
 impl Choice {
     fn of(protocol: &'static ProtocolInfo, reason: impl Into<String>) -> Self {
-        Self { protocol, locked: vec![], found: None, reason: reason.into() }
+        Self { protocol, locked: vec![], watched: vec![], found: None, reason: reason.into() }
     }
 }
 
@@ -147,7 +150,14 @@ fn choose(
     asked: Option<&'static ProtocolInfo>,
     program: &program::Program,
 ) -> Result<Choice, Failure> {
+    let watched = |reason: &str| {
+        let watched = atomics::watch::of_program(program)?;
+        Ok::<_, Failure>(Choice { watched, ..Choice::of(Consistency::C11.protocol(), reason) })
+    };
     if let Some(protocol) = asked {
+        if protocol.consistency == Consistency::C11 {
+            return watched(&format!("{} asked for", protocol.name));
+        }
         return Ok(Choice::of(protocol, format!("{} asked for", protocol.name)));
     }
     Ok(match options.consistency {
@@ -163,9 +173,11 @@ fn choose(
             let found = atomics.map(|atomics| atomics.count());
             Choice { locked, found, ..Choice::of(Consistency::Rc.protocol(), reason) }
         }
+        options::Consistency::C11 => watched("asked for")?,
         options::Consistency::Sc => Choice::of(Consistency::Sc.protocol(), "asked for"),
         options::Consistency::Auto => {
             let atomics = atomics::of_program(program)?;
+            // Where pages are common, the hardware orders what threads do to them.
             let consistency = if atomics.need_order() { Consistency::Sc } else { Consistency::Rc };
             let reductions = atomics.reductions().filter(|_| consistency == Consistency::Rc);
             let locked = reductions.unwrap_or_default().to_vec();

@@ -36,6 +36,16 @@ impl Program {
     }
 }
 
+impl Program {
+    /// All libraries that the loader would load with it.
+    ///
+    /// # Errors
+    /// If the loader cannot be asked.
+    pub fn all_libraries(&self) -> io::Result<Vec<PathBuf>> {
+        Listing::ask(&self.path).and_then(Listing::paths)
+    }
+}
+
 /// The path that `execvp` would execute for `name`, if there is one.
 pub fn locate(name: &OsStr) -> Result<PathBuf, Failure> {
     let shown = name.to_string_lossy().into_owned();

@@ -48,7 +48,7 @@ impl Core {
     }
 
     /// What the coherence protocol counted.
-    pub(crate) fn counters(&self) -> &gondwana_coherence::Counters {
+    pub(crate) fn counters(&self) -> gondwana_coherence::Counters {
         self.engine.protocol().counters()
     }
 
@@ -183,6 +183,11 @@ impl Core {
     /// True if a page is neither resident nor in flight.
     pub(crate) fn is_absent(&self, page: Page) -> bool {
         self.env.pages.access(page.0) == Access::None && !self.engine.protocol().is_coming(page)
+    }
+
+    /// The thread that waits at `slot` is about to synchronise on a page.
+    pub(crate) fn promote(&mut self, page: Page, slot: WaitSlot) -> Outcome {
+        self.engine.with_protocol(&mut self.env, |protocol, env| protocol.promote(page, waiter_of(slot), env))
     }
 
     /// A release by the thread that waits at `slot`.

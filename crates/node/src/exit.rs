@@ -221,6 +221,7 @@ impl Node {
                 "exclusive_entered": c.exclusive_entered,
                 "exclusive_left": c.exclusive_left,
                 "became_common": c.became_common,
+                "synchronised": c.promoted,
             },
             "diffs": {"sent": c.diffs, "bytes": c.diff_bytes, "forwarded": c.diffs_forwarded, "patched": c.patches},
             "notices": {"sent": c.notices_sent, "received": c.notices_received},

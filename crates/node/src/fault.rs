@@ -59,6 +59,19 @@ impl Node {
         true
     }
 
+    /// The calling thread is about to synchronise at a shared address: by an atomic instruction, or by waiting for what others write there.
+    pub fn promote(&'static self, address: usize) {
+        let Some(number) = self.geometry.page_of(address) else { return };
+        let slot = Thread::current(self).slot;
+        self.waiting.slots.arm(slot, event::COHERENT);
+        let poller = self.poll();
+        let outcome = self.core().promote(Page(number), slot);
+        if outcome == Outcome::Wait {
+            let _noted = self.note_wait(slot, Awaited::Page, address as u64, None);
+            self.wait_polling(poller, slot, event::COHERENT, None);
+        }
+    }
+
     /// Brings a page in for the calling thread, with those after it where that is cheap.
     pub(crate) fn resolve(&'static self, page: Page, access: Access, prefetch: Prefetch, touch: Touch) {
         let slot = Thread::current(self).slot;
@@ -77,7 +90,7 @@ impl Node {
             self.threads.goes_on_soon(true);
             self.wait_polling(poller, slot, event::COHERENT, None);
             self.threads.goes_on_soon(false);
-            if self.is_sequentially_consistent() {
+            if self.has_owners() {
                 self.core().repeats(page);
             }
         }

@@ -59,10 +59,25 @@ impl Setup {
         self.boot.consistency == Consistency::Sc
     }
 
-    /// True if the program runs release consistent only because no atomic instruction was found in it.
+    /// What the program runs under.
     #[must_use]
-    pub fn relies_on_no_atomics(&self) -> bool {
-        self.boot.chosen && self.boot.consistency == Consistency::Rc
+    pub fn consistency(&self) -> Consistency {
+        self.boot.consistency
+    }
+
+    /// True if some pages, or all, have an owner that keeps them for a while.
+    pub(crate) fn has_owners(&self) -> bool {
+        self.boot.consistency != Consistency::Rc
+    }
+
+    /// True if the program is right as it runs only because its code was searched for atomic instructions: no other code may have some.
+    #[must_use]
+    pub fn relies_on_search(&self) -> bool {
+        match self.boot.consistency {
+            Consistency::Rc => self.boot.chosen,
+            Consistency::C11 => true,
+            Consistency::Sc => false,
+        }
     }
 
     /// Atomic instructions of the program, in its file's numbering, that are executed under a lock.

@@ -5,15 +5,17 @@ use std::ptr::{from_mut, from_ref};
 /// The signal by which the C library has a thread change its users and groups.
 pub const CREDENTIALS_SIGNAL: i32 = 33;
 
+/// The signals that a thread causes by its own accesses and instructions, as the kernel has them in a mask.
+pub(crate) const CAUSED: u64 = 1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGTRAP - 1);
+
 /// The signals that a thread blocks, as the kernel has them: one bit for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SignalMask(u64);
 
 impl SignalMask {
-    /// All but those that a thread causes by its own accesses, and by which the C library has all threads change their users and groups:
-    /// signals sent to the process are for the program's own threads.
-    const ALL: Self =
-        Self(!(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1) | 1 << (CREDENTIALS_SIGNAL - 1)));
+    /// All but those that a thread causes by its own accesses and instructions, and by which the C library has all threads change their users
+    /// and groups: signals sent to the process are for the program's own threads.
+    const ALL: Self = Self(!(CAUSED | 1 << (CREDENTIALS_SIGNAL - 1)));
 
     /// The calling thread blocks all signals that are sent to the process; returns what it blocked before.
     pub(crate) fn block_all() -> Self {

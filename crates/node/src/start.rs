@@ -226,7 +226,7 @@ impl Node {
             fabric,
             sync: SyncObjects::new(lock_table, resting, words, unseen_reads, has_no_posts, boot.nodes),
             announcements: Announcements::default(),
-            heap: SharedHeap::new(heap, boot.consistency == Consistency::Sc),
+            heap: SharedHeap::new(heap, boot.consistency != Consistency::Rc),
             threads: Threads::new(registry, boot.processors, me == NodeId(0), crowd),
             waiting: Waiting::new(slots, has_processor, crowd.is_some()),
             placement: PagePlacement::new(placer, &geometry),

@@ -4,6 +4,7 @@ use crate::Node;
 use crate::clock::{Activity, Scope};
 use crate::monitor::Touch;
 use crate::schedule;
+use crate::signal_mask::CAUSED;
 use crate::sync::JoinWait;
 use crate::thread_number::{
     foreign_number, is_foreign, is_remote_call, is_run_wide, node_of, remote_call_number, thread_number,
@@ -163,8 +164,8 @@ impl Node {
     ) -> Result<u64, i32> {
         let id = remote_call_number(to, self.me, self.threads.next_remote_call());
         let (function, argument) = (function as usize as u64, argument as u64);
-        // Signals are for the program's own threads, but for those that tell of faults.
-        let blocked = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
+        // Signals are for the program's own threads.
+        let blocked = !CAUSED;
         let thread =
             ThreadSpec { id, function, argument, stack: REMOTE_CALL_STACK, blocked, ..ThreadSpec::default() };
         self.release_to(to);

@@ -79,7 +79,7 @@ impl Node {
 
     /// True if nodes take turns with pages that they fight for.
     fn takes_turns(&self) -> bool {
-        self.is_sequentially_consistent() && self.boot.common_after.is_none()
+        self.has_owners() && self.boot.common_after.is_none()
     }
 
     /// Declares that this thread is going to poll, where nodes poll at all.

@@ -34,6 +34,7 @@ mod signals;
 mod span_stack;
 mod stack;
 mod start;
+mod synchronising;
 mod system_calls;
 mod thread_memory;
 mod traps;

@@ -5,7 +5,8 @@ use crate::numbers::many;
 use crate::private_stack::uninterrupted;
 use crate::pthread::cancel::at_point_if;
 use crate::{
-    accesses, handler_stack, locked, main_thread, private_stack, redirect, system_calls, thread_memory,
+    accesses, handler_stack, locked, main_thread, private_stack, redirect, synchronising, system_calls,
+    thread_memory,
 };
 use gondwana_locks::lock;
 use gondwana_node::{Interrupted, Node, ProcessChange, Thread};
@@ -91,7 +92,9 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
             (*info).si_addr() as usize,
             (*info).si_code,
             write,
-            locked::original(to_usize(registers[libc::REG_RIP as usize].cast_unsigned())),
+            synchronising::original(locked::original(to_usize(
+                registers[libc::REG_RIP as usize].cast_unsigned(),
+            ))),
         )
     };
     let from_kernel = code > 0 && code != libc::SI_KERNEL;
@@ -112,7 +115,10 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
 unsafe fn on_trap(info: *mut siginfo_t, context: *mut c_void) -> bool {
     // SAFETY: the kernel passes a description, and the context of this thread.
     unsafe {
-        if locked::on_trap(context.cast()) || system_calls::on_trap(context.cast()) {
+        if locked::on_trap(context.cast())
+            || synchronising::on_trap(context.cast())
+            || system_calls::on_trap(context.cast())
+        {
             return true;
         }
         let is_for_handler = (*info).si_code <= 0 && is_handled(libc::SIGTRAP);

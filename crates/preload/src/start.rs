@@ -6,7 +6,7 @@ use crate::numbers::many;
 use crate::stack::on_stack;
 use crate::{
     alloc, api, constructors, exit, generated_frames, library, locked, main_thread, map, openmp, plt_stubs,
-    private_stack, process, pthread, random, report, signals, span_stack, system_calls,
+    private_stack, process, pthread, random, report, signals, span_stack, synchronising, system_calls,
 };
 use gondwana_coherence::Consistency;
 use gondwana_control::{Boot, Control, Report};
@@ -104,6 +104,10 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         }
     }
     keep_room_in_heap();
+    let watched = match synchronising::prepare(&boot.watched) {
+        Ok(watched) => watched,
+        Err(why) => fail(control, &format!("{why}; say --consistency sc")),
+    };
     // SAFETY: no other thread runs yet.
     let node = match unsafe { Node::start(boot, hooks, __libc_start_main as *const () as usize) } {
         Ok(node) => node,
@@ -112,6 +116,9 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
     descriptors::begin();
     alloc::begin();
     if let Err(why) = locked::begin(node) {
+        fail(control, &format!("{why}; say --consistency sc"));
+    }
+    if let Err(why) = synchronising::begin(&watched) {
         fail(control, &format!("{why}; say --consistency sc"));
     }
     signals::begin();

@@ -157,7 +157,7 @@ unsafe fn replace(object: &LoadedObject<'_>, calls: &[SystemCall]) -> Option<()>
 }
 
 /// A jump from one address to another; `None` if they are too far from each other.
-fn jump(from: usize, to: usize) -> Option<Vec<u8>> {
+pub(crate) fn jump(from: usize, to: usize) -> Option<Vec<u8>> {
     let distance = to.wrapping_sub(from + 1 + size_of::<i32>()).cast_signed();
     let distance = i32::try_from(distance).ok()?;
     Some([&[JUMP_NEAR][..], &distance.to_ne_bytes()].concat())

@@ -39,7 +39,9 @@ pub(crate) fn room_near(text: &Range<usize>, bytes: usize) -> Option<usize> {
     let farther =
         std::iter::successors(Some(NEAR_TRIES * STEP), |far| Some(far * 2)).take_while(|far| *far <= NEAR);
     let places = distances.chain(farther).map_while(|distance| highest.checked_sub(distance));
-    places.into_iter().find(|place| map((*place).max(STEP), length) == Some(*place))
+    let below = places.into_iter().find(|place| map((*place).max(STEP), length) == Some(*place));
+    // Where libraries are, so is what the kernel chooses, until there is much more.
+    below.or_else(|| map(0, length).filter(|place| text.end.abs_diff(*place) <= NEAR))
 }
 
 /// New pages, which can be written to: at an address if nothing is there, anywhere for 0.

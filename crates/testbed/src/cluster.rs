@@ -342,7 +342,8 @@ impl Cluster {
                 self.reference[address] = found.wrapping_add(by);
                 true
             }
-            Op::Read(_) | Op::Write(..) | Op::Add(..) => return Ok(false),
+            Op::Look(address) if self.permitted(index, address, Access::Read) => true,
+            Op::Read(_) | Op::Look(_) | Op::Write(..) | Op::Add(..) => return Ok(false),
             Op::Lock(lock) => {
                 let object = Object(MUTEX + lock as u64);
                 let locks = Arc::clone(&self.nodes[node].locks);
@@ -377,6 +378,12 @@ impl Cluster {
                     });
                 });
                 true
+            }
+            Op::Promote(page) => {
+                let done = self.call(node, |engine, env| {
+                    engine.with_protocol(env, |protocol, env| protocol.promote(Page(page), waiter, env))
+                });
+                done == Outcome::Done
             }
             Op::Expose => {
                 self.call(node, |engine, env| {

@@ -7,6 +7,7 @@
 //! [`Pair`](pair::Pair) one and two `csm` machines for tests of single transitions.
 #![forbid(unsafe_code)]
 
+mod c11;
 pub mod cluster;
 mod csm;
 pub mod effects;

@@ -120,6 +120,17 @@ pub fn expose_anywhere(setup: &mut Setup, times: usize, seed: u64) {
     }
 }
 
+/// Lets threads synchronise on any pages, at any time.
+pub fn promote_anywhere(setup: &mut Setup, times: usize, seed: u64) {
+    let mut rng = Rng(seed.rotate_left(16));
+    for _ in 0..times {
+        let page = operand(rng.below(setup.pages));
+        let thread = rng.below(setup.threads.len());
+        let program = &mut setup.threads[thread].1;
+        program.insert(rng.below(program.len() + 1), Op::Promote(page));
+    }
+}
+
 /// Adds pages to those that the threads of `setup` use already: their homes are decided before anybody uses them.
 /// Where pages are brought ahead, some have been brought by then. `more` adds to the programs.
 pub fn with_new_pages(setup: &mut Setup, pages: usize, seed: u64, more: impl Fn(&mut Setup, u64)) {

@@ -21,8 +21,12 @@ pub enum Op {
     Read(usize),
     /// Writes a byte at an address.
     Write(usize, u8),
+    /// Reads the byte at an address that another thread may be writing: only what a program as a whole has read can be wrong.
+    Look(usize),
     /// Adds to the byte at an address and reads what was there, in one instruction.
     Add(usize, u8),
+    /// Says that the thread is about to synchronise on a page.
+    Promote(u32),
     /// Waits for all threads.
     Barrier,
     /// The home of these pages is to be that node.

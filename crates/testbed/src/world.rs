@@ -12,8 +12,8 @@ use std::hash::Hash;
 
 /// What a machine must offer to be simulated.
 pub trait Machine: Protocol + Clone + Debug + PartialEq + Eq + Hash + Sync + 'static {
-    /// Checks, with nothing under way, that directory, roles and protections of all nodes agree.
-    fn agree(nodes: &[Node<Self>], layout: &Layout) -> Result<(), String>;
+    /// Checks, with nothing under way, that directory, roles and protections of all nodes agree about a page.
+    fn agree(nodes: &[Node<Self>], page: Page, layout: &Layout) -> Result<(), String>;
     /// True if nothing is in progress.
     fn is_quiet(&self) -> bool;
     /// True if pages are kept for threads until [`Protocol::settle`].
@@ -222,7 +222,8 @@ impl<P: Machine> World<P> {
         if !self.nodes.iter().all(|node| node.machine.is_quiet()) {
             return Err("something is still in progress".into());
         }
-        P::agree(&self.nodes, &setup.layout(0))
+        let layout = setup.layout(0);
+        (0..layout.pages()).try_for_each(|page| P::agree(&self.nodes, Page(page), &layout))
     }
 
     fn fail(&mut self, what: String) {
@@ -293,6 +294,13 @@ impl<P: Machine> World<P> {
                     self.advance(index);
                 }
             }
+            (Op::Look(address), _) => {
+                if self.permitted(setup, index, address, Access::Read) {
+                    let value = self.nodes[node].memory.read(address);
+                    self.threads[index].read.push(value);
+                    self.advance(index);
+                }
+            }
             (Op::Write(address, value), _) => {
                 if self.permitted(setup, index, address, Access::Write) {
                     self.write(node, address, value);
@@ -301,7 +309,8 @@ impl<P: Machine> World<P> {
             }
             // The processor holds the line from the read to the write, and no page is taken away in the middle of an instruction.
             (Op::Add(address, by), _) => {
-                if self.permitted(setup, index, address, Access::Write) {
+                let page = u32::try_from(address / setup.page_size).expect("pages have numbers of 32 bits");
+                if self.promoted(index, Page(page)) && self.permitted(setup, index, address, Access::Write) {
                     let old = self.read(index, address);
                     self.write(node, address, old.wrapping_add(by));
                     self.advance(index);
@@ -351,6 +360,11 @@ impl<P: Machine> World<P> {
                 self.call(node, |machine, env| machine.place(Page(first), count, home, used, env));
                 self.advance(index);
             }
+            (Op::Promote(page), _) => {
+                if self.promoted(index, Page(page)) {
+                    self.advance(index);
+                }
+            }
             (Op::Expose, _) => {
                 self.call(node, |machine, env| machine.downgrade_exclusive(env));
                 self.advance(index);
@@ -396,6 +410,18 @@ impl<P: Machine> World<P> {
             self.threads[index].phase = Phase::Released;
             self.go_travelling(node, index);
         }
+    }
+
+    /// True if the thread may synchronise there now; otherwise it waits.
+    fn promoted(&mut self, index: usize, page: Page) -> bool {
+        self.threads[index].phase = Phase::Fault;
+        let waiter = Waiter(index as u64);
+        let node = self.threads[index].node;
+        let done = self.call(node, |machine, env| machine.promote(page, waiter, env)) == Outcome::Done;
+        if done {
+            self.threads[index].phase = Phase::Run;
+        }
+        done
     }
 
     /// True if the thread may access the address now; otherwise it faults.

@@ -33,6 +33,7 @@ impl Csm {
             // Another thread of this node was faster.
             State::HomeExclusive | State::HomeDirty | State::Dirty => Outcome::Done,
             State::Common | State::HomeCommon => Outcome::Done,
+            State::HomeLeaving | State::Gone => unreachable!("threads are kept from pages that leave"),
             State::HomeShared | State::Shared if !write => Outcome::Done,
             State::Untouched if self.place_first(page, ahead, env) => {
                 self.await_page(page, waiter);

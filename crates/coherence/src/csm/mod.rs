@@ -51,6 +51,7 @@ mod fault;
 mod flush;
 mod home;
 mod kept;
+mod leaving;
 mod message;
 mod one_sided;
 mod outbox;
@@ -58,11 +59,12 @@ mod place;
 mod policy;
 mod state;
 
+pub(crate) use leaving::Leaving;
 pub use message::{CsmMessage, DiffEntry, Grant, HomeGrant, Update};
 pub use policy::History;
 pub use state::State;
 
-use crate::message::{Encoded, Encoder, recode};
+use crate::message::{Encoded, Encoder, Part, recode};
 use crate::page_table::PageTable;
 use crate::registry::{CommonAfter, Consistency, PlacedHomes, ProtocolInfo, StartOptions};
 use crate::runs::span;
@@ -249,6 +251,17 @@ impl Csm {
         }
     }
 
+    /// A machine that is part of another one.
+    pub(crate) fn as_part(layout: Layout, options: CsmOptions, part: Part) -> Self {
+        let encoder = Encoder::of_part(part);
+        let scratch = Scratch {
+            batches: DiffBatches::encoded_by(encoder.clone()),
+            notices: Notices::encoded_by(encoder.clone()),
+            ..Scratch::default()
+        };
+        Self { encoder, scratch, ..Self::new(layout, options) }
+    }
+
     /// What this node knows about a page.
     ///
     /// # Panics
@@ -315,6 +328,46 @@ impl Csm {
             env.resume(waiter);
         }
         self.scratch.waiters = resumed;
+    }
+
+    pub(crate) fn handle(
+        &mut self,
+        from: NodeId,
+        message: CsmMessage,
+        bulk: &[u8],
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        let result = match message {
+            CsmMessage::Fetch { first, count, write, requester, completed } => {
+                self.note_completed(requester, completed);
+                self.serve_fetch(first, count, write, requester, env)
+            }
+            CsmMessage::Pages { first, asked, served, grant } => {
+                self.take_pages(from, first, asked, served, grant, bulk, env)
+            }
+            CsmMessage::Diffs { flush, origin, completed, entries } => {
+                self.note_completed(origin, completed);
+                self.take_diffs(
+                    FlushId { number: flush, origin, completed, is_own: false },
+                    &entries,
+                    bulk,
+                    env,
+                )
+            }
+            CsmMessage::DiffAck { flush, entries, notices, grants } => {
+                self.take_diff_ack(flush, entries, notices, &grants, env)
+            }
+            CsmMessage::Notices { flush, origin, pages, updates } => {
+                self.take_notices(from, flush, origin, (&pages, &updates), bulk, env)
+            }
+            CsmMessage::NoticeAck { flush } => self.take_notice_ack(flush, env),
+            CsmMessage::Common { runs } => self.take_commons(from, &runs, false, env),
+            CsmMessage::Touched { first, count } => self.take_commons(from, &[(first, count)], true, env),
+            CsmMessage::Place { first, count, home, used } => self.take_place(first, count, home, used, env),
+            CsmMessage::Placed { first, count } => self.take_placed(from, first, count, bulk, env),
+        };
+        self.end_call(env);
+        result
     }
 
     /// Everything that decides what the machine does next.
@@ -428,37 +481,7 @@ impl Protocol for Csm {
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
         let message = CsmMessage::decode(message).ok_or(Violation::Unintelligible)?;
-        let result = match message {
-            CsmMessage::Fetch { first, count, write, requester, completed } => {
-                self.note_completed(requester, completed);
-                self.serve_fetch(first, count, write, requester, env)
-            }
-            CsmMessage::Pages { first, asked, served, grant } => {
-                self.take_pages(from, first, asked, served, grant, bulk, env)
-            }
-            CsmMessage::Diffs { flush, origin, completed, entries } => {
-                self.note_completed(origin, completed);
-                self.take_diffs(
-                    FlushId { number: flush, origin, completed, is_own: false },
-                    &entries,
-                    bulk,
-                    env,
-                )
-            }
-            CsmMessage::DiffAck { flush, entries, notices, grants } => {
-                self.take_diff_ack(flush, entries, notices, &grants, env)
-            }
-            CsmMessage::Notices { flush, origin, pages, updates } => {
-                self.take_notices(from, flush, origin, (&pages, &updates), bulk, env)
-            }
-            CsmMessage::NoticeAck { flush } => self.take_notice_ack(flush, env),
-            CsmMessage::Common { runs } => self.take_commons(from, &runs, false, env),
-            CsmMessage::Touched { first, count } => self.take_commons(from, &[(first, count)], true, env),
-            CsmMessage::Place { first, count, home, used } => self.take_place(first, count, home, used, env),
-            CsmMessage::Placed { first, count } => self.take_placed(from, first, count, bulk, env),
-        };
-        self.end_call(env);
-        result
+        self.handle(from, message, bulk, env)
     }
 
     fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool, env: &mut dyn Env) {
@@ -497,7 +520,7 @@ impl Protocol for Csm {
         sum
     }
 
-    fn counters(&self) -> &Counters {
-        &self.counters
+    fn counters(&self) -> Counters {
+        self.counters
     }
 }

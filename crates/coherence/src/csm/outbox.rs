@@ -36,6 +36,11 @@ pub(super) struct DiffBatches {
 }
 
 impl DiffBatches {
+    /// Those of a machine that encodes its messages in this way.
+    pub(super) fn encoded_by(encoder: Encoder) -> Self {
+        Self { encoder, ..Self::default() }
+    }
+
     /// Adds a page's diff, which `write` appends to the bytes it is given. An empty diff of a page that is `valid`
     /// here is sent as well: the home must know who writes the page, even if the values stay the same. Sends what
     /// is gathered for this home once that reaches `limit` bytes or entries. Returns the length of the diff, or
@@ -119,6 +124,11 @@ pub(super) struct Notices {
 }
 
 impl Notices {
+    /// Those of a machine that encodes its messages in this way.
+    pub(super) fn encoded_by(encoder: Encoder) -> Self {
+        Self { encoder, ..Self::default() }
+    }
+
     /// Adds a notice about `page` for each of `sharers`.
     pub(super) fn add(&mut self, sharers: NodeSet, page: Page) {
         for sharer in sharers.iter() {

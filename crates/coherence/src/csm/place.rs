@@ -43,7 +43,7 @@ impl Csm {
         for page in span(first, count) {
             self.withdraw(page, env);
             let entry = *self.pages.entry(page);
-            if entry.state == State::HomeCommon {
+            if matches!(entry.state, State::HomeCommon | State::HomeLeaving | State::Gone) {
                 continue;
             }
             if !entry.state.is_home() {
@@ -132,7 +132,7 @@ impl Csm {
         }
         for page in span(first, count) {
             let entry = *self.pages.entry(page);
-            if !entry.state.is_home() {
+            if !entry.state.is_home() && entry.state != State::Gone {
                 self.pages.check_node(NAME, entry.probable_home)?;
             }
         }

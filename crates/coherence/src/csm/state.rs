@@ -33,6 +33,10 @@ pub enum State {
     Common,
     /// As `Common`; home.
     HomeCommon,
+    /// Home of a page that is about to leave this machine (`leaving.rs`). No thread uses it here.
+    HomeLeaving,
+    /// The page has left this machine: another one sees to it.
+    Gone,
 }
 
 impl State {
@@ -41,7 +45,12 @@ impl State {
     pub fn is_home(self) -> bool {
         matches!(
             self,
-            Self::Untouched | Self::HomeExclusive | Self::HomeShared | Self::HomeDirty | Self::HomeCommon
+            Self::Untouched
+                | Self::HomeExclusive
+                | Self::HomeShared
+                | Self::HomeDirty
+                | Self::HomeCommon
+                | Self::HomeLeaving
         )
     }
 }

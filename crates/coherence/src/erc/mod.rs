@@ -312,7 +312,7 @@ impl Protocol for Erc {
         PlacedPages::default()
     }
 
-    fn counters(&self) -> &Counters {
-        &self.counters
+    fn counters(&self) -> Counters {
+        self.counters
     }
 }

@@ -36,7 +36,7 @@ impl Sc {
             self.counters.fetches += 1;
             env.observe(Event::Asked, first, asked, manager);
             let message = ScMessage::Request { first, count: asked, write, requester: me, slice };
-            self.send(manager, &message, &[], env);
+            self.send(manager, &message, env);
         }
         asked
     }

@@ -44,7 +44,7 @@ impl Sc {
         let goes_on = page == first && toucher == me;
         env.touch_common(first, count, if goes_on { first.before() } else { None });
         for node in self.pages.layout().others().iter() {
-            self.send(node, &ScMessage::Touched { first, count }, &[], env);
+            self.send(node, &ScMessage::Touched { first, count }, env);
         }
         Some(first.0 + count - page.0)
     }
@@ -151,7 +151,7 @@ impl Sc {
             return;
         }
         env.observe(Event::Served { write }, first, served, requester);
-        self.send(requester, &ScMessage::Common { first, asked, served, manager: me }, &[], env);
+        self.send(requester, &ScMessage::Common { first, asked, served, manager: me }, env);
     }
 
     /// Pages that this node has asked for are common: `served` of those `asked` for.

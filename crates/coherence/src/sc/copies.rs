@@ -163,7 +163,7 @@ impl Sc {
                 self.confirm(page, env);
             }
         } else {
-            self.send(manager, &ScMessage::Confirm { first, count }, &[], env);
+            self.send(manager, &ScMessage::Confirm { first, count }, env);
         }
     }
 
@@ -198,6 +198,7 @@ impl Sc {
             let incident = match std::mem::replace(&mut entry.state, ScState::None) {
                 ScState::Write => {
                     self.counters.exclusive_left += 1;
+                    self.outgoing.iter_mut().for_each(|outgoing| outgoing.written = true);
                     Event::Left { exclusive: true, written: true }
                 }
                 _ => Event::Invalidated,
@@ -224,6 +225,9 @@ impl Sc {
             env.observe(Event::Shared, first, count, reader);
         }
         self.counters.exclusive_left += written.len() as u64;
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.written |= !written.is_empty();
+        }
         written.clear();
         self.scratch = written;
     }
@@ -280,7 +284,7 @@ impl Sc {
         let Some((first, free, turn)) = message.taken() else { return };
         let &ScMessage::Forward { asked, write, contents, acks, requester, kept, .. } = message else {
             self.lose(first, free, turn.node, env);
-            self.send(turn.node, &ScMessage::InvalidateAck { first, count: free, kept: again }, &[], env);
+            self.send(turn.node, &ScMessage::InvalidateAck { first, count: free, kept: again }, env);
             return;
         };
         if write {
@@ -302,7 +306,7 @@ impl Sc {
         if contents {
             self.send_pages(requester, &answer, first, free, env);
         } else {
-            self.send(requester, &answer, &[], env);
+            self.send(requester, &answer, env);
         }
     }
 }

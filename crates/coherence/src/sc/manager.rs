@@ -146,7 +146,7 @@ impl Sc {
             kept: false,
         };
         env.observe(Event::Served { write }, first, served, requester);
-        self.send(requester, &message, &[], env);
+        self.send(requester, &message, env);
     }
 
     fn give_copies(&mut self, first: Page, request: Request, env: &mut dyn Env) {
@@ -189,10 +189,10 @@ impl Sc {
             acks += 1;
             if node == me {
                 self.lose(first, count, requester, env);
-                self.send(requester, &ScMessage::InvalidateAck { first, count, kept }, &[], env);
+                self.send(requester, &ScMessage::InvalidateAck { first, count, kept }, env);
             } else {
                 env.observe(Event::InvalidationSent, first, count, node);
-                self.send(node, &ScMessage::Invalidate { first, count, writer: requester, slice }, &[], env);
+                self.send(node, &ScMessage::Invalidate { first, count, writer: requester, slice }, env);
             }
         }
         if owner != requester && owner != me {
@@ -218,7 +218,7 @@ impl Sc {
             if contents {
                 self.send_pages(requester, &message, first, count, env);
             } else {
-                self.send(requester, &message, &[], env);
+                self.send(requester, &message, env);
             }
         }
     }
@@ -242,7 +242,7 @@ impl Sc {
         if requester == self.pages.me() {
             env.observe(Event::Asked, first, count, owner);
         }
-        self.send(owner, &message, &[], env);
+        self.send(owner, &message, env);
     }
 
     pub(super) fn take_confirm(

@@ -156,6 +156,23 @@ impl ScMessage {
         }
     }
 
+    /// The pages that the message is about.
+    pub(crate) fn pages(&self) -> (Page, u32) {
+        match *self {
+            Self::Request { first, count, .. }
+            | Self::Forward { first, asked: count, .. }
+            | Self::Pages { first, asked: count, .. }
+            | Self::Common { first, asked: count, .. }
+            | Self::Touched { first, count }
+            | Self::Invalidate { first, count, .. }
+            | Self::InvalidateAck { first, count, .. }
+            | Self::Confirm { first, count }
+            | Self::Place { first, count, .. }
+            | Self::Manage { first, count, .. } => (first, count),
+            Self::Hurry { first, .. } => (first, 1),
+        }
+    }
+
     /// Splits what [`ScMessage::taken`] names behind `count` pages, of more: what to do now and what later.
     pub(super) fn split(mut self, taken: u32) -> (Self, Self) {
         let mut later = self.clone();

@@ -31,11 +31,13 @@ mod copies;
 mod hold;
 mod manager;
 mod message;
+mod outgoing;
 mod place;
 mod state;
 mod turns;
 
 pub use message::ScMessage;
+pub(crate) use outgoing::{Letter, Outgoing};
 pub use state::ScState;
 
 use crate::message::{Encoded, Encoder, recode};
@@ -62,11 +64,14 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     common: true,
     kinds: message::KINDS,
     start: |layout, options| {
-        let common_after = options.common_after;
-        Box::new(Sc::new(layout, ScOptions { hold: Some(HOLD), slice_pages: SLICE_PAGES, common_after }))
+        Box::new(Sc::new(layout, ScOptions { common_after: options.common_after, ..OPTIONS }))
     },
     recode: recode::<ScMessage>,
 };
+
+/// What nodes have tuned, but for common pages.
+pub(crate) const OPTIONS: ScOptions =
+    ScOptions { hold: Some(HOLD), slice_pages: SLICE_PAGES, common_after: None };
 
 /// How long a page stays for a thread that waited for it and goes on.
 const HOLD: Duration = Duration::from_micros(8);
@@ -123,6 +128,8 @@ pub struct Sc {
     put_off: u64,
     counters: Counters,
     encoder: Encoder,
+    /// What the machine sends of which this one is part, if it is one; empty between its calls.
+    outgoing: Option<Outgoing>,
     /// Reused; empty between calls.
     scratch: Vec<Page>,
 }
@@ -141,6 +148,7 @@ impl Sc {
             put_off: 0,
             counters: Counters::default(),
             encoder: Encoder::default(),
+            outgoing: None,
             scratch: Vec::new(),
         }
     }
@@ -206,12 +214,18 @@ impl Sc {
         Ok(parked.chain(stalled).map(end).min().map(|end| end.saturating_sub(now)))
     }
 
-    fn send(&mut self, to: NodeId, message: &ScMessage, bulk: &[u8], env: &mut dyn Env) {
-        self.encoder.with(message, |message| env.send(to, message, bulk));
+    fn send(&mut self, to: NodeId, message: &ScMessage, env: &mut dyn Env) {
+        match &mut self.outgoing {
+            Some(outgoing) => outgoing.add(to, message, None),
+            None => self.encoder.with(message, |message| env.send(to, message, &[])),
+        }
     }
 
     fn send_pages(&mut self, to: NodeId, message: &ScMessage, first: Page, count: u32, env: &mut dyn Env) {
-        self.encoder.with(message, |message| env.send_pages(to, message, first, count));
+        match &mut self.outgoing {
+            Some(outgoing) => outgoing.add(to, message, Some((first, count))),
+            None => self.encoder.with(message, |message| env.send_pages(to, message, first, count)),
+        }
     }
 
     /// Makes this node, the manager, owner of a page that nobody touched.
@@ -278,7 +292,7 @@ impl Sc {
         since.is_some()
     }
 
-    fn handle(
+    pub(crate) fn handle(
         &mut self,
         from: NodeId,
         message: ScMessage,
@@ -450,7 +464,7 @@ impl Protocol for Sc {
         Some(self.holds.slices())
     }
 
-    fn counters(&self) -> &Counters {
-        &self.counters
+    fn counters(&self) -> Counters {
+        self.counters
     }
 }

@@ -86,7 +86,7 @@ impl Sc {
         for list in elsewhere.chunk_by(|(a, p), (b, q)| a == b && p.0 + 1 == q.0) {
             let (to, first) = list[0];
             let message = ScMessage::Place { first, count: count_of(list), home };
-            self.send(to, &message, &[], env);
+            self.send(to, &message, env);
         }
     }
 
@@ -109,7 +109,7 @@ impl Sc {
             self.tidy(page);
         }
         let owner = (like.owner != NOBODY).then_some(like.owner);
-        self.send(like.manager, &ScMessage::Manage { first, count, owner }, &[], env);
+        self.send(like.manager, &ScMessage::Manage { first, count, owner }, env);
     }
 
     /// Hands a page over of which one node has the only copy, and which others may wait for: they are passed on.
@@ -121,7 +121,7 @@ impl Sc {
             if requester == me {
                 env.observe(Event::Asked, page, count, manager);
             }
-            self.send(manager, &ScMessage::Request { first: page, count, write, requester, slice }, &[], env);
+            self.send(manager, &ScMessage::Request { first: page, count, write, requester, slice }, env);
         }
     }
 
@@ -166,7 +166,7 @@ impl Sc {
             self.enqueue(first, request, env);
         } else {
             self.counters.fetches_forwarded += 1;
-            self.send(manager, &ScMessage::Request { first, count, write, requester, slice }, &[], env);
+            self.send(manager, &ScMessage::Request { first, count, write, requester, slice }, env);
         }
         Ok(())
     }

@@ -48,7 +48,7 @@ impl Sc {
         keepers.insert(entry.owner);
         for node in keepers.iter().filter(|&node| node != me && node != served.requester) {
             let Turn { slice, node: requester } = turn;
-            self.send(node, &ScMessage::Hurry { first: page, requester, slice }, &[], env);
+            self.send(node, &ScMessage::Hurry { first: page, requester, slice }, env);
         }
     }
 

@@ -2,10 +2,11 @@
 //!
 //! A file is known by its version. Each build of this command has a folder of its own: another one may search differently.
 
-use super::search::Searched;
 use crate::hosts::protocol::digest;
 use crate::run_registry::credentials::this_user;
 use gondwana_elf::FileVersion;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::env;
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
@@ -15,6 +16,12 @@ use std::time::{Duration, SystemTime};
 
 /// Folders of other builds are removed after this time without a new entry.
 const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// What a search finds.
+pub(super) trait Kept: Serialize + DeserializeOwned {
+    /// Begins the names of its entries.
+    const NAME: &'static str;
+}
 
 /// Where entries are kept; nowhere if the user has no such folder.
 pub(super) struct SearchCache(Option<PathBuf>);
@@ -31,26 +38,26 @@ impl SearchCache {
     /// The folder of this build in a folder for caches, which may be missing. What that is in is not made: accounts
     /// without a home have the name of one that must stay absent.
     fn folder(caches: &Path, build: FileVersion) -> Option<PathBuf> {
-        caches.parent()?.is_dir().then(|| caches.join("gondwana/searched").join(name(build)))
+        caches.parent()?.is_dir().then(|| caches.join("gondwana/searched").join(short_digest(build)))
     }
 
     /// What was found in this version of a file.
-    pub(super) fn get(&self, version: FileVersion) -> Option<Searched> {
+    pub(super) fn get<T: Kept>(&self, version: FileVersion) -> Option<T> {
         let folder = self.0.as_deref()?;
         // What others could have put there says nothing.
         let of_user = fs::metadata(folder).is_ok_and(|folder| folder.uid() == this_user());
-        let entry = of_user.then(|| fs::read(folder.join(name(version))).ok())??;
+        let entry = of_user.then(|| fs::read(folder.join(name::<T>(version))).ok())??;
         serde_json::from_slice(&entry).ok()
     }
 
     /// Keeps what was found in this version of a file. Without room it is searched again next time.
-    pub(super) fn put(&self, version: FileVersion, found: &Searched) {
+    pub(super) fn put<T: Kept>(&self, version: FileVersion, found: &T) {
         if let Some(folder) = &self.0 {
-            let _ = self.write(folder, &name(version), found);
+            let _ = self.write(folder, &name::<T>(version), found);
         }
     }
 
-    fn write(&self, folder: &Path, entry: &str, found: &Searched) -> io::Result<()> {
+    fn write<T: Kept>(&self, folder: &Path, entry: &str, found: &T) -> io::Result<()> {
         if !folder.exists() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             remove_old(folder);
@@ -75,8 +82,13 @@ fn remove_old(folder: &Path) {
     }
 }
 
-/// The name of a version of a file.
-fn name(version: FileVersion) -> String {
+/// The name of the entry for a version of a file.
+fn name<T: Kept>(version: FileVersion) -> String {
+    format!("{}{}", T::NAME, short_digest(version))
+}
+
+/// What tells a version of a file from others.
+fn short_digest(version: FileVersion) -> String {
     let mut name = digest(format!("{version:?}").as_bytes());
     name.truncate(32);
     name
@@ -85,7 +97,7 @@ fn name(version: FileVersion) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::atomics::search;
+    use crate::atomics::search::{self, Searched};
     use std::borrow::Cow;
 
     struct Folder(PathBuf);
@@ -116,13 +128,14 @@ mod tests {
         fs::write(&file, "no ELF file").unwrap();
         let unread = || -> io::Result<Cow<'_, [u8]>> { panic!("it is known") };
         let found = Searched { count: 3, lockable: vec![7], ..Searched::default() };
-        assert_eq!(cache.get(version_of(&file)), None);
+        assert_eq!(cache.get::<Searched>(version_of(&file)), None);
         cache.put(version_of(&file), &found);
-        assert_eq!(search::file(&file, unread, &cache).unwrap(), found);
+        assert_eq!(search::file(&file, unread, &cache, search::of_image).unwrap(), found);
         let other = SearchCache(Some(folder.0.join("cache/b")));
-        assert_eq!(other.get(version_of(&file)), None, "another build searches for itself");
+        assert_eq!(other.get::<Searched>(version_of(&file)), None, "another build searches for itself");
         fs::write(&file, "not an ELF file").unwrap();
-        let error = search::file(&file, || fs::read(&file).map(Cow::Owned), &cache).unwrap_err();
+        let error =
+            search::file(&file, || fs::read(&file).map(Cow::Owned), &cache, search::of_image).unwrap_err();
         assert!(!error.to_string().is_empty());
     }
 
@@ -133,11 +146,11 @@ mod tests {
         let version = version_of(&folder.0);
         cache.put(version, &Searched::default());
         assert_eq!(cache.get(version), Some(Searched::default()));
-        fs::write(folder.0.join(name(version)), "{\"count\":").unwrap();
-        assert_eq!(cache.get(version), None);
+        fs::write(folder.0.join(name::<Searched>(version)), "{\"count\":").unwrap();
+        assert_eq!(cache.get::<Searched>(version), None);
         let nowhere = SearchCache(None);
         nowhere.put(version, &Searched::default());
-        assert_eq!(nowhere.get(version), None);
+        assert_eq!(nowhere.get::<Searched>(version), None);
     }
 
     #[test]
@@ -147,7 +160,7 @@ mod tests {
         assert_eq!(SearchCache::folder(&folder.0.join("nonexistent/.cache"), build), None);
         let kept = SearchCache::folder(&folder.0.join(".cache"), build).unwrap();
         SearchCache(Some(kept.clone())).put(build, &Searched::default());
-        assert!(kept.join(name(build)).is_file());
+        assert!(kept.join(name::<Searched>(build)).is_file());
     }
 
     #[test]

@@ -15,13 +15,14 @@
 
 mod cache;
 mod search;
+pub mod watch;
 
 use crate::program::Program;
 use cache::SearchCache;
 use gondwana_atomics::{Finding, Plain};
 use gondwana_console::failure::Failure;
 use gondwana_elf::is_runtime_library;
-use search::Searched;
+use search::{Searched, of_image};
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -126,7 +127,7 @@ pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
     };
     let cache = SearchCache::of_user();
     let mut atomics = Atomics::default();
-    let own = search::file(&program.path, || Ok(Cow::Borrowed(&program.image)), &cache);
+    let own = search::file(&program.path, || Ok(Cow::Borrowed(&program.image)), &cache, of_image);
     atomics.add(own.map_err(|error| shown(&program.path, &error))?, None);
     if atomics.need_order() {
         return Ok(atomics);
@@ -135,7 +136,7 @@ pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
     let libraries: Vec<&PathBuf> = libraries.iter().filter(|library| !is_runtime_library(library)).collect();
     let of_library = |place: usize| {
         let library = libraries[place];
-        search::file(library, || std::fs::read(library).map(Cow::Owned), &cache)
+        search::file(library, || std::fs::read(library).map(Cow::Owned), &cache, of_image)
     };
     search::in_order(libraries.len(), of_library, |place, found| {
         atomics.add(found.map_err(|error| shown(libraries[place], &error))?, Some(libraries[place]));

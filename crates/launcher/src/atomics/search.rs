@@ -1,6 +1,6 @@
 //! The search of single files, and of several at a time.
 
-use super::cache::SearchCache;
+use super::cache::{Kept, SearchCache};
 use gondwana_atomics::{Analysis, Finding, Plain, scan};
 use gondwana_elf::FileVersion;
 use serde::{Deserialize, Serialize};
@@ -34,15 +34,20 @@ pub(super) struct Searched {
     pub reductions: Option<Vec<u64>>,
 }
 
+impl Kept for Searched {
+    const NAME: &'static str = "";
+}
+
 /// Searches a file, unless what was found in it is known.
 ///
 /// # Errors
 /// If it cannot be read, or is damaged.
-pub(super) fn file<'a>(
+pub(super) fn file<'a, T: Kept>(
     path: &Path,
     read: impl FnOnce() -> io::Result<Cow<'a, [u8]>>,
     cache: &SearchCache,
-) -> io::Result<Searched> {
+    search: impl FnOnce(&[u8]) -> Result<T, gondwana_atomics::Error>,
+) -> io::Result<T> {
     // Before it is read: what changes afterwards is another version.
     let version = FileVersion::of(&path.metadata()?);
     if let Some(known) = cache.get(version) {
@@ -50,14 +55,15 @@ pub(super) fn file<'a>(
     }
     let image = read()?;
     let began = Instant::now();
-    let found = of_image(&image).map_err(io::Error::other)?;
+    let found = search(&image).map_err(io::Error::other)?;
     if began.elapsed() >= WORTH_KEEPING {
         cache.put(version, &found);
     }
     Ok(found)
 }
 
-fn of_image(image: &[u8]) -> Result<Searched, gondwana_atomics::Error> {
+/// Searches the image of a file.
+pub(super) fn of_image(image: &[u8]) -> Result<Searched, gondwana_atomics::Error> {
     let findings = scan(image)?;
     // Programs that open libraries need no closer look: that decides.
     let analysis = if findings.opens_libraries { Analysis::default() } else { findings.analyse(image)? };

@@ -20,7 +20,7 @@ use crate::run_registry::{Running, RunningNode};
 use gondwana_console::failure::Failure;
 use gondwana_console::output::tell;
 use gondwana_console::rlimit::explained;
-use gondwana_control::{Boot, CommonAfter, FabricBoot, Monitoring, ProtocolInfo, VERSION};
+use gondwana_control::{Boot, CommonAfter, FabricBoot, Monitoring, ProtocolInfo, VERSION, Watch};
 use gondwana_fabric::{DEFAULT_RING_BYTES, SegmentError, ShmSegment};
 use gondwana_page::PAGE_BITS;
 use gondwana_recording::RunRecord;
@@ -45,6 +45,8 @@ pub struct Job<'a> {
     pub protocol: &'static ProtocolInfo,
     /// Atomic instructions that are executed under a lock.
     pub locked: Vec<u64>,
+    /// Instructions with which threads synchronise.
+    pub watched: Vec<Watch>,
     /// Why its consistency.
     pub reason: String,
     /// When pages become common.
@@ -155,6 +157,7 @@ impl Job<'_> {
             chosen: self.options.chooses_consistency(),
             reason: self.reason.clone(),
             locked: self.locked.clone(),
+            watched: self.watched.clone(),
             mechanism: can.mechanism,
             common_after: self.common_after,
             span: can.span,

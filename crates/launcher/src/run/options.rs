@@ -144,6 +144,9 @@ pub enum Consistency {
     Auto,
     /// Release consistency: for programs without data races. The faster one.
     Rc,
+    /// Release consistency, and sequential consistency where threads synchronise by atomic instructions: for programs without data races
+    /// in the sense of C11.
+    C11,
     /// Sequential consistency: for all programs.
     Sc,
 }
@@ -158,6 +161,7 @@ impl RunOptions {
         let wanted = match self.consistency {
             Consistency::Auto => gives,
             Consistency::Rc => gondwana_control::Consistency::Rc,
+            Consistency::C11 => gondwana_control::Consistency::C11,
             Consistency::Sc => gondwana_control::Consistency::Sc,
         };
         if gives != wanted {

@@ -137,6 +137,12 @@ impl Node {
         self.release_at(SyncPoint { object, peer, ..SyncPoint::default() });
     }
 
+    /// What this node wrote is visible to all that acquire later, and it sees what others had released.
+    pub fn fence(&'static self) {
+        self.release_at(SyncPoint::default());
+        self.acquire(None);
+    }
+
     /// Makes what this node wrote visible to threads that learn of it later by memory that nodes have in common, and waits for that.
     fn release_written(&'static self, object: Option<Object>) {
         if self.has_released() {

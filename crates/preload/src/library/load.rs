@@ -65,9 +65,9 @@ pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int
         return Err(sentence);
     }
     for (path, _) in &shared {
-        if node.relies_on_no_atomics() && needs_order(path) {
+        if node.relies_on_search() && needs_order(path) {
             let sentence = format!(
-                "dlopen({}): the library has atomic instructions or waits for what other threads write, and the program did not; run it with --consistency sc",
+                "dlopen({}): the library has atomic instructions or waits for what other threads write, for which the run did not start; run it with --consistency sc",
                 path.display()
             );
             node.refuse(&sentence);

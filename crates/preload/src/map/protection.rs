@@ -119,7 +119,7 @@ fn says_that_code_is_not_searched(node: &Node) {
 pub(super) fn protect(node: &'static Node, part: Forbidden) -> c_int {
     let Forbidden { start, end, protection, beyond_file } = part;
     let (address, length) = (start as u64, (end - start) as u64);
-    if protection & libc::PROT_EXEC != 0 && node.relies_on_no_atomics() {
+    if protection & libc::PROT_EXEC != 0 && node.relies_on_search() {
         says_that_code_is_not_searched(node);
     }
     match protect_here(start, end - start, protection, beyond_file) {

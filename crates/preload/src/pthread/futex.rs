@@ -5,6 +5,7 @@
 
 use super::deadline;
 use crate::numbers::low_half;
+use gondwana_control::Consistency;
 use gondwana_node::Node;
 use libc::{c_int, clockid_t, timespec};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,9 +57,13 @@ impl Call {
                 | libc::FUTEX_REQUEUE
                 | libc::FUTEX_CMP_REQUEUE
         );
-        if changes_words && !node.is_sequentially_consistent() {
-            node.refuse("a futex operation that changes words: run the program with --consistency sc");
-            return Err(libc::ENOSYS);
+        match node.consistency() {
+            Consistency::Rc if changes_words => {
+                node.refuse("a futex operation that changes words: run the program with --consistency sc");
+                return Err(libc::ENOSYS);
+            }
+            Consistency::C11 => [address, self.second].into_iter().for_each(|word| node.promote(word)),
+            _ => (),
         }
         // SAFETY: the caller's promise.
         unsafe {

@@ -96,8 +96,7 @@ fn end_reduction(name: LockName) {
 pub(crate) unsafe extern "C" fn __kmpc_flush(_place: Place) {
     fence(Ordering::SeqCst);
     if let Some(node) = Node::current() {
-        node.release(None);
-        node.acquire(None);
+        node.fence();
     }
 }
 
