@@ -67,30 +67,28 @@ fn add_looks(
     functions: &mut Functions<'_>,
     found: &mut BTreeSet<u64>,
 ) {
-    let mut add = |flow: &Flow, instruction: &Instruction| {
-        if may_look(flow, instruction) {
-            found.insert(instruction.ip());
-        }
-    };
     let instruction = &flow.instructions[index];
     match functions.call(instruction) {
-        None => add(flow, instruction),
+        None if may_look(instruction) => {
+            found.insert(instruction.ip());
+        }
         Some(Call::Own(address)) => {
             if let Ok(callee) = flows.binary_search_by_key(&address, |flow| flow.address) {
                 let callee = &flows[callee];
-                callee.instructions.iter().for_each(|instruction| add(callee, instruction));
+                let looks =
+                    callee.instructions.iter().filter(|one| may_look(one) && !is_on_stack(callee, one));
+                found.extend(looks.map(Instruction::ip));
             }
         }
-        Some(_) => (),
+        _ => (),
     }
 }
 
-/// True if an instruction may read what other threads write.
-fn may_look(flow: &Flow, instruction: &Instruction) -> bool {
+/// True if an instruction may read memory.
+fn may_look(instruction: &Instruction) -> bool {
     uses(instruction, OpKind::Memory)
         && instruction.flow_control() == FlowControl::Next
         && !matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop)
-        && !is_on_stack(flow, instruction)
 }
 
 /// A loop in which a thread may wait.
@@ -146,7 +144,13 @@ impl Search<'_, '_> {
         }
         let mut effects: Effects = self.functions.effects(self.flow, members.iter().copied());
         if self.repeats(members, &effects) {
-            return Some(Poll { jump: first, looks: members.to_vec() });
+            let (flow, taken) = (self.flow, &self.taken);
+            let is_shared = |&&index: &&usize| {
+                let instruction = &flow.instructions[index];
+                let place = (instruction.memory_base(), instruction.memory_displacement64());
+                !is_on_stack(flow, instruction) || taken.contains(&place)
+            };
+            return Some(Poll { jump: first, looks: members.iter().filter(is_shared).copied().collect() });
         }
         let before = members[0].saturating_sub(BEFORE)..members[0];
         effects.taken.extend(self.functions.effects(self.flow, before).taken);

@@ -3,7 +3,7 @@
 mod compiled;
 
 use compiled::{compiled, has_clang};
-use gondwana_atomics::scan;
+use gondwana_atomics::{looks, scan};
 
 /// Ways to wait by plain loads.
 const POLLS: [&str; 26] = [
@@ -67,7 +67,10 @@ fn polls(compiler: &str, which: &str, options: &[&str]) -> bool {
     let image = compiled(compiler, "polling.c", &[&["-w", "-pthread", &which], options].concat());
     let findings = scan(&image).unwrap();
     assert!(findings.atomics.is_empty(), "{which} {options:?}");
-    findings.analyse(&image).unwrap().plain.is_some()
+    let polls = findings.analyse(&image).unwrap().plain.is_some();
+    // What threads look at is found with the loops, and nothing else.
+    assert_eq!(looks(&image).unwrap().is_empty(), !polls, "{compiler} {which} {options:?}");
+    polls
 }
 
 fn all_are_told_apart(compiler: &str, levels: &[&[&str]]) {

@@ -152,6 +152,8 @@ fn choose(
 ) -> Result<Choice, Failure> {
     let watched = |reason: &str| {
         let watched = atomics::watch::of_program(program)?;
+        let count: usize = watched.iter().map(|watch| watch.instructions.len()).sum();
+        let reason = format!("{reason}; {count} instructions with which threads may synchronise are watched");
         Ok::<_, Failure>(Choice { watched, ..Choice::of(Consistency::C11.protocol(), reason) })
     };
     if let Some(protocol) = asked {

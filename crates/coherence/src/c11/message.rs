@@ -22,7 +22,7 @@ pub enum C11Message {
         /// The page.
         page: Page,
     },
-    /// Answers `Quit`: what this node's threads have written up to then is released, and it has no copy of the page.
+    /// Answers `Quit`: if this node's threads have written the page, all that they wrote is released, and it has no copy.
     Left {
         /// The page.
         page: Page,

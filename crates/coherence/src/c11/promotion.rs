@@ -1,9 +1,9 @@
 //! How an ordinary page becomes a synchronisation page.
 //!
 //! Its manager asks all nodes to leave it. Each keeps its threads from the page, waits for what is under way about it, releases all that it has
-//! written, and gives up its copy. When all have, the contents are at the home alone, which becomes the owner, and the manager tells
-//! all nodes. So nobody has an older copy, no diff of the page is under way, and whatever a thread wrote before a plain store to
-//! the page can be acquired with it.
+//! written if the page is among that, and gives up its copy. When all have, the contents are at the home alone, which becomes the
+//! owner, and the manager tells all nodes. So nobody has an older copy, no diff of the page is under way, and whatever a thread wrote before a
+//! plain store to the page can be acquired with it; what the home's threads wrote is released when the page leaves their node.
 //!
 //! There is one promotion of a page in a run. Nodes that ask meanwhile, or later, hear of that.
 
@@ -85,10 +85,7 @@ impl C11 {
     /// Begins to leave a page.
     fn quit(&mut self, page: Page, env: &mut dyn Env) {
         self.set_kind(page, PageKind::Leaving);
-        // Threads are kept from the page before what they have written is released.
-        self.csm.leave(page, env);
-        let flush = self.csm.begin_release(SyncPoint::default(), env);
-        self.leaving.push((page, flush.unwrap_or(0)));
+        self.leaving.push((page, 0));
         self.proceed(env);
     }
 
@@ -100,7 +97,7 @@ impl C11 {
         let mut leaving = std::mem::take(&mut self.leaving);
         let under_way = |csm: &mut Csm, page, env: &mut dyn Env| csm.leave(page, env) == Leaving::UnderWay;
         let came = leaving.iter().filter(|one| under_way(&mut self.csm, one.0, env)).count();
-        // What has come since may have been written.
+        // Threads are kept from the pages first, so that what they wrote before they wrote these is released with them.
         let flush = if came > 0 { self.csm.begin_release(SyncPoint::default(), env) } else { None };
         let completed = self.csm.completed();
         let mut left = Vec::new();
