@@ -281,7 +281,7 @@ fn run<P: Machine>(setup: &Setup, seed: u64, machine: impl Fn(Layout) -> P) -> T
     let told = world.observed.iter().map(|(node, it)| (node.0, it.event, it.first.0, it.count, it.peer.0));
     Told {
         events: told.collect(),
-        counters: world.nodes.iter().map(|node| *node.machine.counters()).collect(),
+        counters: world.nodes.iter().map(|node| node.machine.counters()).collect(),
         page_size: setup.page_size as u64,
     }
 }

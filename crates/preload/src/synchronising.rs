@@ -100,11 +100,11 @@ pub(crate) fn begin(prepared: &Prepared) -> Result<(), String> {
     // Called once.
     KNOWN.get_or_init(|| table);
     for Found { object, instructions, room } in all {
-        let room = room.ok_or("there is no room near its code");
-        // SAFETY: nothing of the program runs yet.
-        room.map_err(str::to_owned)
-            .and_then(|room| unsafe { replace_in(object, instructions, room) })
-            .map_err(|why| format!("{}: {why}", object.path().display()))?;
+        let replaced = room.ok_or_else(|| "there is no room near its code".to_owned()).and_then(|room| {
+            // SAFETY: nothing of the program runs yet.
+            unsafe { replace_in(object, instructions, room) }
+        });
+        replaced.map_err(|why| format!("{}: {why}", object.path().display()))?;
     }
     Ok(())
 }
@@ -123,11 +123,14 @@ unsafe fn replace_in(object: &LoadedObject<'_>, found: &[Synchronising], room: u
     let (mut watched, mut changes) = (vec![], vec![]);
     for (one, at) in found.iter().zip((room..).step_by(MOST_GUARDED)) {
         let place = object.base().wrapping_add(to_usize(one.address));
-        let code = code(place..text.end.min(place + LONGEST));
-        // The file may be another one by now.
-        let site = Site::synchronising(place as u64, code)
-            .ok_or_else(|| format!("what is at {:#x} is not what was found in the file", one.address))?;
         let before = to_usize(one.before.unwrap_or(0));
+        // The file may be another one by now.
+        let other = || format!("what is at {:#x} is not what was found in the file", one.address);
+        if !text.contains(&place) || !text.contains(&place.wrapping_sub(before)) {
+            return Err(other());
+        }
+        let code = code(place..text.end.min(place + LONGEST));
+        let site = Site::synchronising(place as u64, code).ok_or_else(other)?;
         let Guarded { code, copy, trap } = site
             .guarded(self::code(place - before..place), code, at as u64, table)
             .ok_or_else(|| format!("{:#x} is too far from its memory", one.address))?;

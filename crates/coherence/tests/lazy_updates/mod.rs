@@ -131,7 +131,7 @@ impl Protocol for LazyUpdates {
         PlacedPages::default()
     }
 
-    fn counters(&self) -> &Counters {
-        &self.counters
+    fn counters(&self) -> Counters {
+        self.counters
     }
 }

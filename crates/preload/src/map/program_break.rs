@@ -61,7 +61,8 @@ impl State {
         new: impl FnOnce(usize) -> Option<usize>,
     ) -> Option<Range<usize>> {
         if self.start == 0 {
-            let place = reserve(node?)?;
+            // The kernel's own break would be this node's alone: without room there is none.
+            let Some(place) = reserve(node?) else { return Some(0..0) };
             *self = Self { start: place.start, end: place.start, most: place.end };
         }
         let before = self.end;
