@@ -81,9 +81,12 @@ fn shares(nodes: &str, consistency: &str) {
         "{:?}",
         fields("bodies")
     );
-    let place = &report.area("record")["places"][0];
-    assert_eq!(place["function"], "add_to_record", "{place}");
-    assert!(place["text"].as_str().unwrap().starts_with("shares.c:4"), "{place}");
+    // On two processors a node can keep the page over many rounds: then another place comes first.
+    let places = report.area("record")["places"].as_array().unwrap();
+    let is_right = |place: &Value| {
+        place["function"] == "add_to_record" && place["text"].as_str().unwrap().starts_with("shares.c:4")
+    };
+    assert!(places.iter().any(is_right), "{places:?}");
     assert_eq!(report.0["locks"][0]["name"], "mutex");
     let advice = report.0["advice"].as_array().unwrap();
     assert!(

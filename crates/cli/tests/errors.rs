@@ -130,7 +130,12 @@ fn unknown_options_and_values_are_named() {
     fails(&here, &[], 2, "<PROGRAM>");
     fails(&here, &["--fabric", "x", "./program"], 2, "[possible values: shm, tcp]");
     fails(&here, &["--consistency", "x", "./program"], 2, "[possible values: auto, rc, c11, sc]");
-    fails(&here, &["--protocol", "x", "./program"], 2, "[possible values: csm, csm-invalidate, sc, erc, c11]");
+    fails(
+        &here,
+        &["--protocol", "x", "./program"],
+        2,
+        "[possible values: csm, csm-invalidate, sc, erc, c11]",
+    );
     let both = ["--protocol", "erc", "--consistency", "sc", "./program"];
     fails(&here, &both, 2, "--protocol erc gives rc, but --consistency asks for sc; leave one of them out");
     fails(&here, &["--frobnicate", "./program"], 2, "no option --frobnicate");
