@@ -67,24 +67,14 @@ enum Origin {
 /// The first such look: the address of the jump that it decides. `flows` are the functions of a file by ascending addresses.
 pub(crate) fn first(flows: &[Flow], imports: &Imports<'_>, code: &Code<'_>) -> Option<u64> {
     let mut functions = Functions::new(flows, imports, &code.constants);
-    flows.iter().find_map(|flow| {
-        Search { flow, imports, functions: &mut functions, free: vec![], names: HashMap::new() }
-            .all()
-            .first()
-            .map(|look| look.jump)
-    })
+    flows.iter().find_map(|flow| Some(Search::of(flow, imports, &mut functions).all().first()?.jump))
 }
 
 /// All such looks, by the addresses of their instructions.
 pub(crate) fn looks(flows: &[Flow], imports: &Imports<'_>, code: &Code<'_>) -> BTreeSet<u64> {
     let mut functions = Functions::new(flows, imports, &code.constants);
-    let mut found = BTreeSet::new();
-    for flow in flows {
-        let mut search =
-            Search { flow, imports, functions: &mut functions, free: vec![], names: HashMap::new() };
-        found.extend(search.all().into_iter().flat_map(|look| look.reads));
-    }
-    found
+    let of_function = |flow| Search::of(flow, imports, &mut functions).all();
+    flows.iter().flat_map(of_function).flat_map(|look| look.reads).collect()
 }
 
 /// A look without a lock.
@@ -104,6 +94,12 @@ struct Search<'a, 'b> {
     free: Vec<bool>,
     /// The variables that instructions name, of those that were asked for.
     names: HashMap<usize, Option<Variable>>,
+}
+
+impl<'a, 'b> Search<'a, 'b> {
+    fn of(flow: &'a Flow, imports: &'a Imports<'b>, functions: &'a mut Functions<'b>) -> Self {
+        Self { flow, imports, functions, free: vec![], names: HashMap::new() }
+    }
 }
 
 impl Search<'_, '_> {
@@ -160,8 +156,8 @@ impl Search<'_, '_> {
         };
         let mut found = vec![];
         for (jump, look) in looks {
-            let reads: Vec<usize> = look.read.iter().map(|&(index, _)| index).collect();
-            let reads: Vec<usize> = reads.into_iter().filter(|&index| is_first(self, index)).collect();
+            let read = look.read.iter().map(|&(index, _)| index);
+            let reads: Vec<usize> = read.filter(|&index| is_first(self, index)).collect();
             if !reads.is_empty() && self.flow.reached(*jump).contains(&lock) {
                 let address = |index: usize| self.flow.instructions[index].ip();
                 found.push(Look { jump: address(*jump), reads: reads.into_iter().map(address).collect() });

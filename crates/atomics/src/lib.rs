@@ -26,5 +26,5 @@ pub use operations::{is_atomic, simulated_operations};
 pub use redirected::{Action, LONGEST, MOST_BYTES, Redirected};
 pub use scan::{Analysis, Finding, Findings, Plain, Way, scan};
 pub use site::Site;
-pub use synchronising::{Synchronising, atomic_instructions, looks};
+pub use synchronising::{Synchronising, atomic_instructions, synchronising};
 pub use system_calls::{SYSTEM_CALL, SystemCall, may_make_system_calls, system_calls};

@@ -12,6 +12,7 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
+use std::ops::Range;
 
 /// Functions of the compiler's runtime that may be linked into any program, and whose atomic instructions do not
 /// touch data that threads of the program share: the unwinder's list of frame descriptions.
@@ -196,6 +197,13 @@ pub(crate) struct Piece<'a> {
     pub code: &'a [u8],
 }
 
+impl Piece<'_> {
+    /// The addresses of its bytes.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.address..self.address + self.code.len() as u64
+    }
+}
+
 /// Finds the atomic instructions of an ELF file.
 ///
 /// # Errors
@@ -247,8 +255,7 @@ pub(crate) fn is_of_runtime(piece: &Piece<'_>) -> bool {
 }
 
 fn scan_piece(piece: &Piece<'_>, flushes: Option<&Imports<'_>>, findings: &mut Findings) {
-    // Most functions hold none of the bytes that these instructions must have, and need no decoding.
-    if flushes.is_none() && !piece.code.iter().any(|byte| matches!(byte, 0xf0 | 0x86 | 0x87)) {
+    if flushes.is_none() && !may_have_atomics(piece.code) {
         return;
     }
     if is_of_runtime(piece) {
@@ -271,6 +278,11 @@ fn scan_piece(piece: &Piece<'_>, flushes: Option<&Imports<'_>>, findings: &mut F
             }
         }
     }
+}
+
+/// True if code holds a byte that each atomic instruction and fence must have. Most functions hold none, and need no decoding.
+pub(crate) fn may_have_atomics(code: &[u8]) -> bool {
+    code.iter().any(|byte| matches!(byte, 0xf0 | 0x86 | 0x87))
 }
 
 /// True for instructions that other processors see as one step, and for full fences, which only code without locks

@@ -16,34 +16,33 @@ impl Site {
     /// where the code is not the one that was searched.
     #[must_use]
     pub fn at(address: u64, code: &[u8]) -> Option<Self> {
-        let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
-        let instruction = decoder.decode();
-        let offsets = decoder.get_constant_offsets(&instruction);
-        let is_relative = instruction.memory_base() == Register::RIP;
-        let distance =
-            (is_relative && offsets.displacement_size() == 4).then(|| offsets.displacement_offset());
-        let usable = is_usable(&instruction) && is_relative == distance.is_some();
-        usable.then_some(Self { instruction, distance })
-    }
-
-    pub(crate) fn instruction(&self) -> &Instruction {
-        &self.instruction
+        Self::decode(address, code).filter(|site| is_usable(&site.instruction))
     }
 
     /// The same for an instruction with which threads may synchronise: one that locks memory, reads it, or is a fence.
     #[must_use]
     pub fn synchronising(address: u64, code: &[u8]) -> Option<Self> {
+        Self::decode(address, code).filter(|site| {
+            let Self { instruction, .. } = site;
+            let names_memory =
+                uses(instruction, OpKind::Memory) && instruction.segment_prefix() == Register::None;
+            instruction.flow_control() == FlowControl::Next && (site.is_fence() || names_memory)
+        })
+    }
+
+    /// `None` if it names memory relative to itself in a way that cannot be moved.
+    fn decode(address: u64, code: &[u8]) -> Option<Self> {
         let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
         let instruction = decoder.decode();
         let offsets = decoder.get_constant_offsets(&instruction);
         let is_relative = instruction.memory_base() == Register::RIP;
         let distance =
             (is_relative && offsets.displacement_size() == 4).then(|| offsets.displacement_offset());
-        let site = Self { instruction, distance };
-        let goes_on = instruction.flow_control() == FlowControl::Next;
-        let usable = site.is_fence()
-            || uses(&instruction, OpKind::Memory) && instruction.segment_prefix() == Register::None;
-        (usable && goes_on && is_relative == distance.is_some()).then_some(site)
+        (is_relative == distance.is_some()).then_some(Self { instruction, distance })
+    }
+
+    pub(crate) fn instruction(&self) -> &Instruction {
+        &self.instruction
     }
 
     /// True if it orders accesses to memory, and what it changes itself is nothing.

@@ -5,7 +5,7 @@ use crate::double_checked;
 use crate::flow::Flow;
 use crate::imports::Imports;
 use crate::polling;
-use crate::scan::{Piece, called, flows, is_atomic, is_of_runtime, pieces};
+use crate::scan::{Piece, called, flows, is_atomic, is_of_runtime, may_have_atomics, pieces};
 use crate::system_calls::{JUMP, bytes_before};
 use gondwana_elf::{Code, Error};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
@@ -22,36 +22,74 @@ pub struct Synchronising {
     pub before: Option<u64>,
 }
 
-/// The atomic instructions and fences in an ELF file, by ascending addresses.
+/// The instructions in an ELF file, by ascending addresses.
 ///
 /// # Errors
 /// If it is none, or a damaged one.
+pub fn synchronising(image: &[u8]) -> Result<Vec<Synchronising>, Error> {
+    find(image, |code, functions, found| found.extend(looks(code, functions)))
+}
+
+/// The atomic instructions and fences among them.
+///
+/// # Errors
+/// As for [`synchronising`].
 pub fn atomic_instructions(image: &[u8]) -> Result<Vec<Synchronising>, Error> {
-    let code = Code::parse(image)?;
+    find(image, |_, _, _| ())
+}
+
+/// Those of [`atomic_instructions`], and what `add` adds for the code and its functions.
+fn find(
+    image: &[u8],
+    add: impl FnOnce(&mut Code<'_>, &[Piece<'_>], &mut Vec<Synchronising>),
+) -> Result<Vec<Synchronising>, Error> {
+    let mut code = Code::parse(image)?;
+    let functions = functions_of(&code);
+    let mut found = atomics(&functions);
+    add(&mut code, &functions, &mut found);
+    found.sort_unstable();
+    found.dedup_by_key(|one| one.address);
+    keep_from_jumps(&mut found, &functions);
+    Ok(found)
+}
+
+fn atomics(functions: &[Piece<'_>]) -> Vec<Synchronising> {
     let mut found = vec![];
-    for piece in functions_of(&code) {
-        if is_of_runtime(&piece) || !has_some(piece.code) {
-            continue;
-        }
+    for piece in functions.iter().filter(|piece| !is_of_runtime(piece) && has_atomics(piece.code)) {
         let flow = Flow::of(piece.address, piece.code, |_| false);
         let atomic = |index: &usize| is_atomic(&flow.instructions[*index]);
         found.extend((0..flow.instructions.len()).filter(atomic).map(|index| at(&flow, index)));
     }
-    found.sort_unstable();
-    found.dedup();
-    keep_from_jumps(&mut found, &code);
-    Ok(found)
+    found
+}
+
+/// The instructions that look at what other threads write.
+fn looks(code: &mut Code<'_>, functions: &[Piece<'_>]) -> Vec<Synchronising> {
+    let imports = Imports::of(code);
+    if code.functions.is_empty() {
+        code.functions = called(code);
+    }
+    let flows = flows(code, &imports);
+    let mut looks = polling::looks(&flows, &imports, code);
+    looks.extend(double_checked::looks(&flows, &imports, code));
+    looks.retain(|address| functions.iter().any(|piece| piece.range().contains(address)));
+    let place = |address: u64| {
+        let flow = &flows[flows.partition_point(|flow| flow.address <= address).checked_sub(1)?];
+        let index = flow.instructions.binary_search_by_key(&address, Instruction::ip).ok()?;
+        Some(at(flow, index))
+    };
+    looks.into_iter().filter_map(place).collect()
 }
 
 /// Gives up what comes before instructions where a jump of another function leads into it, as from a part of the same one that is elsewhere.
-fn keep_from_jumps(found: &mut [Synchronising], code: &Code<'_>) {
+fn keep_from_jumps(found: &mut [Synchronising], functions: &[Piece<'_>]) {
     if !found.iter().any(|one| one.before.is_some_and(|bytes| bytes > 0)) {
         return;
     }
     let mut targets = vec![];
     let mut instruction = Instruction::default();
-    for piece in functions_of(code) {
-        let inside = piece.address..piece.address + piece.code.len() as u64;
+    for piece in functions {
+        let inside = piece.range();
         let mut decoder = Decoder::with_ip(64, piece.code, piece.address, DecoderOptions::NONE);
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
@@ -83,45 +121,13 @@ fn functions_of<'a>(code: &Code<'a>) -> Vec<Piece<'a>> {
         if described.is_empty() {
             all.extend(pieces(section.address, section.bytes, &code.functions));
         }
-        for Range { start, end } in &described {
+        for &Range { start, end } in &described {
             let place = |address: u64| usize::try_from(address.checked_sub(section.address)?).ok();
-            if let Some(bytes) =
-                place(*start).zip(place(*end)).and_then(|(from, to)| section.bytes.get(from..to))
-            {
-                all.push(Piece { name: named(*start), address: *start, code: bytes });
-            }
+            let inside = place(start).zip(place(end)).and_then(|(from, to)| section.bytes.get(from..to));
+            all.extend(inside.map(|code| Piece { name: named(start), address: start, code }));
         }
     }
     all
-}
-
-/// The instructions in an ELF file that look at what other threads write, by ascending addresses.
-///
-/// # Errors
-/// If it is none, or a damaged one.
-pub fn looks(image: &[u8]) -> Result<Vec<Synchronising>, Error> {
-    let mut code = Code::parse(image)?;
-    let imports = Imports::of(&code);
-    if code.functions.is_empty() {
-        code.functions = called(&code);
-    }
-    let flows = flows(&code, &imports);
-    let mut looks = polling::looks(&flows, &imports, &code);
-    looks.extend(double_checked::looks(&flows, &imports, &code));
-    let functions = functions_of(&code);
-    let is_code = |address: u64| {
-        functions
-            .iter()
-            .any(|piece| (piece.address..piece.address + piece.code.len() as u64).contains(&address))
-    };
-    let place = |address: u64| {
-        let flow = &flows[flows.partition_point(|flow| flow.address <= address).checked_sub(1)?];
-        let index = flow.instructions.binary_search_by_key(&address, Instruction::ip).ok()?;
-        Some(at(flow, index))
-    };
-    let mut found: Vec<_> = looks.into_iter().filter(|&address| is_code(address)).filter_map(place).collect();
-    keep_from_jumps(&mut found, &code);
-    Ok(found)
 }
 
 fn at(flow: &Flow, index: usize) -> Synchronising {
@@ -132,23 +138,7 @@ fn at(flow: &Flow, index: usize) -> Synchronising {
 }
 
 /// True if the code, decoded from its first byte, has atomic instructions or fences.
-fn has_some(code: &[u8]) -> bool {
-    // Most functions hold none of the bytes that these instructions must have, and need no decoding.
-    let may_have = code.iter().any(|byte| matches!(byte, 0xf0 | 0x86 | 0x87));
-    let may_fence = || code.windows(3).any(|bytes| bytes == MFENCE);
-    if !may_have && !may_fence() {
-        return false;
-    }
-    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
-    let mut instruction = Instruction::default();
-    while decoder.can_decode() {
-        decoder.decode_out(&mut instruction);
-        if is_atomic(&instruction) {
-            return true;
-        }
-    }
-    false
+fn has_atomics(code: &[u8]) -> bool {
+    may_have_atomics(code)
+        && Decoder::new(64, code, DecoderOptions::NONE).into_iter().any(|one| is_atomic(&one))
 }
-
-/// `mfence`.
-const MFENCE: [u8; 3] = [0x0f, 0xae, 0xf0];

@@ -3,7 +3,7 @@
 mod compiled;
 
 use compiled::{compiled, has_clang};
-use gondwana_atomics::{looks, scan};
+use gondwana_atomics::{scan, synchronising};
 
 /// Ways to wait by plain loads.
 const POLLS: [&str; 26] = [
@@ -69,7 +69,7 @@ fn polls(compiler: &str, which: &str, options: &[&str]) -> bool {
     assert!(findings.atomics.is_empty(), "{which} {options:?}");
     let polls = findings.analyse(&image).unwrap().plain.is_some();
     // What threads look at is found with the loops, and nothing else.
-    assert_eq!(looks(&image).unwrap().is_empty(), !polls, "{compiler} {which} {options:?}");
+    assert_eq!(synchronising(&image).unwrap().is_empty(), !polls, "{compiler} {which} {options:?}");
     polls
 }
 

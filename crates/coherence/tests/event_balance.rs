@@ -16,9 +16,9 @@
 //!   the home may find several readers at once.
 
 use gondwana_coherence::{
-    Counters, Csm, CsmOptions, Erc, ErcOptions, Event, Layout, PROTOCOLS, Sc, ScOptions,
+    C11, C11Options, Counters, Csm, CsmOptions, Erc, ErcOptions, Event, Layout, PROTOCOLS, Sc, ScOptions,
 };
-use gondwana_testbed::programs::{Rng, expose_anywhere, place_anywhere, race_free};
+use gondwana_testbed::programs::{Rng, expose_anywhere, place_anywhere, promote_anywhere, race_free};
 use gondwana_testbed::setup::{Op, Setup, common_after};
 use gondwana_testbed::world::{Action, Machine, World};
 use std::collections::BTreeMap;
@@ -347,16 +347,20 @@ fn is_placed(seed: u64) -> bool {
 
 /// Runs one program on one protocol of [`PROTOCOLS`], and checks its equations.
 fn check_run(protocol: &str, seed: u64) -> Told {
-    let setup = setup(seed);
+    let mut setup = setup(seed);
+    let promotions = if protocol == "c11" { (seed % 4) as usize } else { 0 };
+    promote_anywhere(&mut setup, promotions, seed);
     let one_sided = seed % 2 == 1;
     let common_after = common_after((seed / 2 % 5) as u8);
     let csm =
         |keep| CsmOptions { one_sided, keep, common_after, sample: 4, window: 2, ..CsmOptions::default() };
+    let sc = ScOptions { hold: Some(Duration::ZERO), common_after, ..ScOptions::default() };
     let told = match protocol {
         "csm" => run(&setup, seed, |layout| Csm::new(layout, csm(CsmOptions::default().keep))),
         "csm-invalidate" => run(&setup, seed, |layout| Csm::new(layout, csm(0))),
-        "sc" => run(&setup, seed, |layout| {
-            Sc::new(layout, ScOptions { hold: Some(Duration::ZERO), common_after, ..ScOptions::default() })
+        "sc" => run(&setup, seed, |layout| Sc::new(layout, sc)),
+        "c11" => run(&setup, seed, |layout| {
+            C11::new(layout, C11Options { csm: csm(CsmOptions::default().keep), sc })
         }),
         "erc" => run(&setup, seed, |layout| Erc::new(layout, ErcOptions { hold: true })),
         _ => panic!("{protocol}: which equations hold for it?"),
@@ -365,6 +369,8 @@ fn check_run(protocol: &str, seed: u64) -> Told {
     match protocol {
         "sc" => check_sc(&told, is_placed(seed)),
         "erc" => check_erc(&told),
+        // Synchronisation pages are as those of `sc`, all others as those of `csm`.
+        "c11" if promotions > 0 => (),
         _ => check_csm(&told, one_sided),
     }
     told
@@ -390,6 +396,10 @@ fn what_leaves_one_node_comes_to_another() {
         // Otherwise the equations would show nothing.
         let expected = match info.name {
             "sc" | "erc" => "Answered Arrived Asked Invalidated InvalidationSent Left Served Shared Upgraded",
+            "c11" => {
+                "Answered Arrived Asked DiffReceived DiffSent Given Invalidated InvalidationSent Left \
+                 NoticeReceived NoticeSent Overtaken Placed Served Shared Upgraded"
+            }
             _ => {
                 "Answered Arrived Asked DiffReceived DiffSent Given Invalidated Left NoticeReceived \
                  NoticeSent Overtaken Placed Served Shared Upgraded"

@@ -157,10 +157,12 @@ fn choose(
         Ok::<_, Failure>(Choice { watched, ..Choice::of(Consistency::C11.protocol(), reason) })
     };
     if let Some(protocol) = asked {
-        if protocol.consistency == Consistency::C11 {
-            return watched(&format!("{} asked for", protocol.name));
-        }
-        return Ok(Choice::of(protocol, format!("{} asked for", protocol.name)));
+        let reason = format!("{} asked for", protocol.name);
+        return if protocol.consistency == Consistency::C11 {
+            watched(&reason)
+        } else {
+            Ok(Choice::of(protocol, reason))
+        };
     }
     Ok(match options.consistency {
         options::Consistency::Rc => {
@@ -179,7 +181,6 @@ fn choose(
         options::Consistency::Sc => Choice::of(Consistency::Sc.protocol(), "asked for"),
         options::Consistency::Auto => {
             let atomics = atomics::of_program(program)?;
-            // Where pages are common, the hardware orders what threads do to them.
             let consistency = if atomics.need_order() { Consistency::Sc } else { Consistency::Rc };
             let reductions = atomics.reductions().filter(|_| consistency == Consistency::Rc);
             let locked = reductions.unwrap_or_default().to_vec();

@@ -31,12 +31,10 @@ impl Program {
             return Ok(libraries);
         }
         let is_worth_it = gondwana_elf::may_load_own_libraries(&self.image);
-        let libraries = if is_worth_it { Listing::ask(&self.path).and_then(Listing::paths)? } else { vec![] };
+        let libraries = if is_worth_it { self.all_libraries()? } else { vec![] };
         Ok(self.libraries.get_or_init(|| libraries))
     }
-}
 
-impl Program {
     /// All libraries that the loader would load with it.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 use crate::map::FileCopy;
 use crate::numbers::many;
 use crate::ranges::in_pages;
-use crate::traps::{self, TRAP};
+use crate::traps::{self, TRAP, code, jump};
 use crate::{errno, io, report};
 use gondwana_atomics::{SYSTEM_CALL, SystemCall, may_make_system_calls, system_calls};
 use gondwana_elf::loaded::{self, LoadedObject};
@@ -50,9 +50,6 @@ const WAY: usize = 16;
 
 /// `jmp [rip]`.
 const JUMP_FAR: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0];
-
-/// `jmp` by a distance of four bytes.
-const JUMP_NEAR: u8 = 0xe9;
 
 /// `mov rcx, ...` and `mov r11, ...`, with eight bytes each.
 const SET_RCX: [u8; 2] = [0x48, 0xb9];
@@ -119,12 +116,6 @@ fn may_call(object: &LoadedObject<'_>) -> bool {
     })
 }
 
-/// Code of an object.
-fn code(range: Range<usize>) -> &'static [u8] {
-    // SAFETY: the loader has mapped it, to be read, too, and its object is never unloaded.
-    unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) }
-}
-
 /// # Safety
 /// As for [`replace_in`].
 unsafe fn replace(object: &LoadedObject<'_>, calls: &[SystemCall]) -> Option<()> {
@@ -154,13 +145,6 @@ unsafe fn replace(object: &LoadedObject<'_>, calls: &[SystemCall]) -> Option<()>
         unsafe { traps::replace(first, &with) }
     });
     is_done.then_some(())
-}
-
-/// A jump from one address to another; `None` if they are too far from each other.
-pub(crate) fn jump(from: usize, to: usize) -> Option<Vec<u8>> {
-    let distance = to.wrapping_sub(from + 1 + size_of::<i32>()).cast_signed();
-    let distance = i32::try_from(distance).ok()?;
-    Some([&[JUMP_NEAR][..], &distance.to_ne_bytes()].concat())
 }
 
 /// Writes the instruction, and a jump to what comes behind it.

@@ -3,11 +3,14 @@
 use crate::map::kernel;
 use crate::ranges::in_pages;
 use gondwana_page::PAGE_SIZE;
-use libc::{c_int, c_long, ucontext_t};
+use libc::{c_int, c_long, c_void, ucontext_t};
 use std::ops::Range;
 
 /// The instruction that traps (`int3`).
 pub(crate) const TRAP: u8 = 0xcc;
+
+/// `jmp` by a distance of four bytes.
+const JUMP_NEAR: u8 = 0xe9;
 
 /// Copies of instructions are within this distance of them: some name memory by its distance, and jumps to them have four bytes.
 const NEAR: usize = 1 << 30;
@@ -30,6 +33,19 @@ pub(crate) unsafe fn replace(address: usize, with: &[u8]) -> bool {
     protect(place, libc::PROT_READ | libc::PROT_EXEC)
 }
 
+/// Code of an object.
+pub(crate) fn code(range: Range<usize>) -> &'static [u8] {
+    // SAFETY: the loader has mapped it, to be read, too, and its object is never unloaded.
+    unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) }
+}
+
+/// A jump from one address to another; `None` if they are too far from each other.
+pub(crate) fn jump(from: usize, to: usize) -> Option<Vec<u8>> {
+    let distance = to.wrapping_sub(from + 1 + size_of::<i32>()).cast_signed();
+    let distance = i32::try_from(distance).ok()?;
+    Some([&[JUMP_NEAR][..], &distance.to_ne_bytes()].concat())
+}
+
 /// Pages near code, which can be written to; `None` if there is no room.
 pub(crate) fn room_near(text: &Range<usize>, bytes: usize) -> Option<usize> {
     let length = bytes.next_multiple_of(PAGE_SIZE);
@@ -41,7 +57,15 @@ pub(crate) fn room_near(text: &Range<usize>, bytes: usize) -> Option<usize> {
     let places = distances.chain(farther).map_while(|distance| highest.checked_sub(distance));
     let below = places.into_iter().find(|place| map((*place).max(STEP), length) == Some(*place));
     // Where libraries are, so is what the kernel chooses, until there is much more.
-    below.or_else(|| map(0, length).filter(|place| text.end.abs_diff(*place) <= NEAR))
+    below.or_else(|| {
+        let place = map(0, length)?;
+        if text.end.abs_diff(place) <= NEAR {
+            return Some(place);
+        }
+        // SAFETY: just mapped, and nobody uses it.
+        unsafe { kernel::munmap(place as *mut c_void, length) };
+        None
+    })
 }
 
 /// New pages, which can be written to: at an address if nothing is there, anywhere for 0.

@@ -293,7 +293,7 @@ impl Protocol for C11 {
         if !is_known && self.kind(page) == PageKind::Ordinary {
             self.ask_for_promotion(page, env);
         }
-        if self.kind(page) == PageKind::Synchronisation { Outcome::Done } else { Outcome::Wait }
+        Outcome::Wait
     }
 
     fn prefetch(&mut self, first: Page, count: u32, access: Access, env: &mut dyn Env) {

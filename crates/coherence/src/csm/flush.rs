@@ -94,7 +94,7 @@ impl Csm {
     }
 
     /// Begins to flush all dirty pages. Returns the number of the flush with which the release is complete; `None` if it is.
-    fn begin_flush(&mut self, at: SyncPoint, env: &mut dyn Env) -> Option<u64> {
+    pub(super) fn begin_flush(&mut self, at: SyncPoint, env: &mut dyn Env) -> Option<u64> {
         self.find_copied(env);
         if !self.dirty.is_empty() {
             self.releases = self.releases.wrapping_add(1);
@@ -116,24 +116,6 @@ impl Csm {
             return None;
         }
         Some(self.flushes.next() - 1)
-    }
-
-    /// [`Protocol::release`](crate::Protocol::release) for the machine of which this one is part: the number that
-    /// [`Csm::completed`] reaches when it is complete; `None` if it is.
-    pub(crate) fn begin_release(&mut self, at: SyncPoint, env: &mut dyn Env) -> Option<u64> {
-        let flush = self.begin_flush(at, env);
-        self.end_call(env);
-        flush
-    }
-
-    /// The pages that a release would look at, and perhaps others.
-    pub(crate) fn dirty(&self) -> impl Iterator<Item = Page> {
-        self.dirty.iter().copied()
-    }
-
-    /// The number of the last flush that is complete, as are all before it.
-    pub(crate) fn completed(&self) -> u64 {
-        self.flushes.completed()
     }
 
     /// Begins a flush of `pages` (ascending), unless there is nothing to send. `at_barrier`: see [`Csm::release_at_home`].

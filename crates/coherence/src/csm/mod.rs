@@ -51,20 +51,20 @@ mod fault;
 mod flush;
 mod home;
 mod kept;
-mod leaving;
 mod message;
 mod one_sided;
 mod outbox;
+mod part;
 mod place;
 mod policy;
 mod state;
 
-pub(crate) use leaving::Leaving;
 pub use message::{CsmMessage, DiffEntry, Grant, HomeGrant, Update};
+pub(crate) use part::Leaving;
 pub use policy::History;
 pub use state::State;
 
-use crate::message::{Encoded, Encoder, Part, recode};
+use crate::message::{Encoded, Encoder, recode};
 use crate::page_table::PageTable;
 use crate::registry::{CommonAfter, Consistency, PlacedHomes, ProtocolInfo, StartOptions};
 use crate::runs::span;
@@ -251,17 +251,6 @@ impl Csm {
         }
     }
 
-    /// A machine that is part of another one.
-    pub(crate) fn as_part(layout: Layout, options: CsmOptions, part: Part) -> Self {
-        let encoder = Encoder::of_part(part);
-        let scratch = Scratch {
-            batches: DiffBatches::encoded_by(encoder.clone()),
-            notices: Notices::encoded_by(encoder.clone()),
-            ..Scratch::default()
-        };
-        Self { encoder, scratch, ..Self::new(layout, options) }
-    }
-
     /// What this node knows about a page.
     ///
     /// # Panics
@@ -330,6 +319,7 @@ impl Csm {
         self.scratch.waiters = resumed;
     }
 
+    /// [`Protocol::message`] of a decoded message.
     pub(crate) fn handle(
         &mut self,
         from: NodeId,

@@ -33,7 +33,7 @@ pub enum State {
     Common,
     /// As `Common`; home.
     HomeCommon,
-    /// Home of a page that is about to leave this machine (`leaving.rs`). No thread uses it here.
+    /// Home of a page that is about to leave this machine (`part.rs`). No thread uses it here.
     HomeLeaving,
     /// The page has left this machine: another one sees to it.
     Gone,

@@ -3,7 +3,7 @@
 use super::cache::{Kept, SearchCache};
 use super::search;
 use crate::program::Program;
-use gondwana_atomics::{Error, Synchronising, atomic_instructions, looks};
+use gondwana_atomics::{Synchronising, atomic_instructions, synchronising};
 use gondwana_console::failure::Failure;
 use gondwana_control::Watch;
 use gondwana_elf::is_runtime_library;
@@ -50,10 +50,10 @@ pub fn of_program(program: &Program) -> Result<Vec<Watch>, Failure> {
         let file = files[place];
         let read = || std::fs::read(file).map(Cow::Owned);
         if place > 0 && is_cpp(file) {
-            let search = |image: &[u8]| atomic_instructions(image).map(Atomic);
-            return search::file(file, read, &cache, search).map(|Atomic(all)| all);
+            return search::file(file, read, &cache, |image| atomic_instructions(image).map(Atomic))
+                .map(|Atomic(all)| all);
         }
-        search::file(file, read, &cache, all_of).map(|All(all)| all)
+        search::file(file, read, &cache, |image| synchronising(image).map(All)).map(|All(all)| all)
     };
     let mut watched = vec![];
     search::in_order(files.len(), of_file, |place, found| {
@@ -65,12 +65,4 @@ pub fn of_program(program: &Program) -> Result<Vec<Watch>, Failure> {
         Ok::<_, Failure>(ControlFlow::Continue(()))
     })?;
     Ok(watched)
-}
-
-fn all_of(image: &[u8]) -> Result<All, Error> {
-    let mut all = atomic_instructions(image)?;
-    all.extend(looks(image)?);
-    all.sort_unstable();
-    all.dedup_by_key(|one| one.address);
-    Ok(All(all))
 }

@@ -1,12 +1,14 @@
-//! Pages that leave this machine, because another one of the same node is to see to them: both are parts of a third one, which keeps
-//! threads from the page meanwhile (`c11`).
+//! This machine as part of another one (`c11`): what that must know of releases, and pages that leave this machine, because another part
+//! is to see to them. The whole keeps threads from the page meanwhile.
 //!
-//! A node is done with the page when it has no copy, has released what it has written there, and no answer about it is on its way. Its home
+//! A node is done with a page that leaves when it has no copy, has released what it has written there, and no answer about it is on its way. Its home
 //! stays where it is from then on, with the page's contents, and serves those that are not done yet.
 
-use super::Csm;
+use super::outbox::{DiffBatches, Notices};
 use super::state::{GRANT_RACE, ONLY_CLAIMED, REWRITTEN, State, TWIN};
-use crate::{Access, Env, Page};
+use super::{Csm, CsmOptions, Scratch};
+use crate::message::{Encoder, Part};
+use crate::{Access, Env, Event, Layout, Page, SyncPoint};
 
 /// What a node still has of a page that is about to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,12 +22,41 @@ pub(crate) enum Leaving {
 }
 
 impl Csm {
+    /// A machine that is part of another one.
+    pub(crate) fn as_part(layout: Layout, options: CsmOptions, part: Part) -> Self {
+        let encoder = Encoder::of_part(part);
+        let scratch = Scratch {
+            batches: DiffBatches::encoded_by(encoder.clone()),
+            notices: Notices::encoded_by(encoder.clone()),
+            ..Scratch::default()
+        };
+        Self { encoder, scratch, ..Self::new(layout, options) }
+    }
+
+    /// [`Protocol::release`](crate::Protocol::release) for the machine of which this one is part: the number that
+    /// [`Csm::completed`] reaches when it is complete; `None` if it is.
+    pub(crate) fn begin_release(&mut self, at: SyncPoint, env: &mut dyn Env) -> Option<u64> {
+        let flush = self.begin_flush(at, env);
+        self.end_call(env);
+        flush
+    }
+
+    /// The pages that a release would look at, and perhaps others.
+    pub(crate) fn dirty(&self) -> impl Iterator<Item = Page> {
+        self.dirty.iter().copied()
+    }
+
+    /// The number of the last flush that is complete, as are all before it.
+    pub(crate) fn completed(&self) -> u64 {
+        self.flushes.completed()
+    }
+
     /// Takes the page from this node's threads, as far as that is possible now; to be called again after whatever happens, until
     /// nothing is under way. What the node has written there leaves with its next release.
     pub(crate) fn leave(&mut self, page: Page, env: &mut dyn Env) -> Leaving {
         self.withdraw(page, env);
         let completed = self.flushes.completed();
-        let exclusive = self.is_exclusive(page);
+        let (me, exclusive) = (self.pages.me(), self.is_exclusive(page));
         let entry = self.pages.entry(page);
         match entry.state {
             State::Untouched | State::HomeExclusive | State::HomeShared | State::HomeDirty => {
@@ -33,8 +64,11 @@ impl Csm {
                     env.drop_twin(page);
                 }
                 entry.flags.0 &= !(TWIN | REWRITTEN | ONLY_CLAIMED);
-                self.counters.exclusive_left += u64::from(exclusive);
                 entry.state = State::HomeLeaving;
+                if exclusive {
+                    self.counters.exclusive_left += 1;
+                    env.observe(Event::Shared, page, 1, me);
+                }
                 env.protect(page, 1, Access::None);
             }
             State::Dirty => {
