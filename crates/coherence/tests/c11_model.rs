@@ -96,6 +96,19 @@ fn additions_beside_plain_stores() {
     });
 }
 
+/// A policy moves the home to a node that has left the page already.
+#[test]
+fn a_home_that_is_given_away_meanwhile() {
+    let giver = [Write(DATA, 7), Op::Place { first: 0, count: 1, home: Some(1), used: false }];
+    for machine in MACHINES {
+        let mut model = Schedules::new(3, 1, &[(0, &giver), (2, &[Add(DATA, 1)])], machine);
+        model.setup.manager = Some(2);
+        model.forbidden = |world| ![7, 8].contains(&world.at(DATA));
+        model.possible = |world| world.threads[1].read == [7];
+        model.check();
+    }
+}
+
 #[test]
 fn additions_of_three_nodes() {
     for machine in MACHINES {

@@ -30,8 +30,8 @@ use crate::sc::Letter;
 use crate::slices::Slices;
 use crate::table::Table;
 use crate::{
-    Access, Counters, Csm, CsmOptions, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, Sc,
-    ScMessage, ScOptions, SyncPoint, Violation, Waiter,
+    Access, Counters, Csm, CsmMessage, CsmOptions, Env, HomeRole, Layout, Outcome, Page, PlacedPages,
+    Protocol, Sc, ScMessage, ScOptions, SyncPoint, Violation, Waiter,
 };
 use gondwana_topology::NodeId;
 use promotion::Promotion;
@@ -219,6 +219,22 @@ impl C11 {
         self.encoder.with(message, |message| env.send(to, message, &[]));
     }
 
+    fn take_csm(
+        &mut self,
+        from: NodeId,
+        message: CsmMessage,
+        bulk: &[u8],
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        let placed =
+            if let CsmMessage::Placed { first, count } = message { Some((first, count)) } else { None };
+        self.with_csm(env, |csm, env| csm.handle(from, message, bulk, env))?;
+        if let Some((first, count)) = placed {
+            self.take_placed(first, count, env);
+        }
+        Ok(())
+    }
+
     fn take_sc(
         &mut self,
         from: NodeId,
@@ -363,7 +379,7 @@ impl Protocol for C11 {
             return Err(Violation::Node { message: "C11", node: from.0 });
         }
         match C11Message::decode(message).ok_or(Violation::Unintelligible)? {
-            C11Message::Csm(message) => self.with_csm(env, |csm, env| csm.handle(from, message, bulk, env)),
+            C11Message::Csm(message) => self.take_csm(from, message, bulk, env),
             C11Message::Sc(message) => self.take_sc(from, message, bulk, env),
             C11Message::Promote { page } => self.take_promote(page, env),
             C11Message::Quit { page } => self.take_quit(from, page, env),

@@ -5,10 +5,13 @@
 //! owner, and the manager tells all nodes. So nobody has an older copy, no diff of the page is under way, and whatever a thread wrote before a
 //! plain store to the page can be acquired with it; what the home's threads wrote is released when the page leaves their node.
 //!
+//! A home that a policy has just given away may reach a node that has left already: that node says then that it has it.
+//!
 //! There is one promotion of a page in a run. Nodes that ask meanwhile, or later, hear of that.
 
 use super::{C11, C11Message, Kept, PageKind};
 use crate::csm::Leaving;
+use crate::runs::span;
 use crate::{Csm, Env, Outcome, Page, Protocol, SyncPoint, Violation};
 use gondwana_topology::{NodeId, NodeSet};
 
@@ -89,6 +92,18 @@ impl C11 {
         self.proceed(env);
     }
 
+    /// A policy has made this node home of pages. It may be done already with some that are leaving all nodes.
+    pub(super) fn take_placed(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        let here = |page: &Page| self.kind(*page) == PageKind::Leaving;
+        let again: Vec<_> = span(first, count).filter(here).collect();
+        for page in again {
+            if !self.leaving.iter().any(|one| one.0 == page) {
+                self.leaving.push((page, 0));
+            }
+        }
+        self.proceed(env);
+    }
+
     /// Goes on with the pages that this node is leaving.
     pub(super) fn go_on_leaving(&mut self, env: &mut dyn Env) {
         if self.leaving.is_empty() {
@@ -130,7 +145,8 @@ impl C11 {
     ) -> Result<(), Violation> {
         self.check_page("Left", page, self.layout.me())?;
         let expected = |promotion: &Promotion| {
-            promotion.page == page && promotion.missing.contains(from) && !(home && promotion.home.is_some())
+            let is_news = promotion.missing.contains(from) || home;
+            promotion.page == page && is_news && !(home && promotion.home.is_some())
         };
         if !self.promotions.iter().any(expected) {
             return Err(Violation::Unexpected { message: "Left", page });
@@ -146,10 +162,9 @@ impl C11 {
         if home {
             promotion.home = Some(node);
         }
-        if !promotion.missing.is_empty() {
-            return;
-        }
-        let owner = self.promotions.swap_remove(index).home.expect("a page has one home");
+        // A home that is on its way to a node that has left says so when it is there.
+        let Some(owner) = promotion.home.filter(|_| promotion.missing.is_empty()) else { return };
+        self.promotions.swap_remove(index);
         for node in self.layout.others().iter() {
             self.send(node, &C11Message::Promoted { page, owner }, env);
         }

@@ -18,6 +18,7 @@ use super::state::{GRANT_RACE, PENDING, PINNED, PageEntry, State, TWIN};
 use crate::page_table::Flags;
 use crate::runs::{count_of, runs, span};
 use crate::{Access, Env, Event, Page, Violation};
+use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
 
 /// Most pages that are given with their contents in one message.
@@ -161,7 +162,8 @@ impl Csm {
             let entry = self.pages.entry(page);
             // A one-sided read can overtake the request that made the sender give the page.
             let copied = entry.state == State::Shared && entry.has(PENDING);
-            if !(copied || matches!(entry.state, State::Invalid | State::Fetching)) || entry.has(TWIN) {
+            let fits = copied || matches!(entry.state, State::Invalid | State::Fetching | State::Gone);
+            if !fits || entry.has(TWIN) {
                 return Err(Violation::Unexpected { message: NAME, page });
             }
             if copied {
@@ -169,19 +171,30 @@ impl Csm {
             }
             let entry = self.pages.entry(page);
             entry.flags = Flags(PINNED | if entry.state == State::Fetching { GRANT_RACE } else { 0 });
-            entry.state = State::HomeExclusive;
+            // This node was done with a page that leaves, and has it after all.
+            let leaves = entry.state == State::Gone;
+            entry.state = if leaves { State::HomeLeaving } else { State::HomeExclusive };
             entry.probable_home = me;
             self.withdrawn.push(page);
+        }
+        let size = self.pages.layout().page_size();
+        let pages: Vec<Page> = span(first, count).collect();
+        for run in pages.chunk_by(|&a, &b| self.pages.get(a).state == self.pages.get(b).state) {
+            let leave = self.pages.get(run[0]).state == State::HomeLeaving;
+            let access = if leave { Access::None } else { Access::Write };
+            let (start, length) = (to_usize((run[0].0 - first.0).into()) * size, run.len() * size);
+            if !bulk.is_empty() {
+                env.install(run[0], &bulk[start..start + length], access);
+            }
+            env.protect(run[0], count_of(run), access);
+            self.counters.exclusive_entered += if leave { 0 } else { u64::from(count_of(run)) };
         }
         if bulk.is_empty() {
             // Never touched anywhere, so this node's frames are zero as well.
             self.counters.first_touches += u64::from(count);
         } else {
-            env.install(first, bulk, Access::Write);
             self.counters.page_transfers += u64::from(count);
         }
-        self.counters.exclusive_entered += u64::from(count);
-        env.protect(first, count, Access::Write);
         self.resume(first, count, env);
         Ok(())
     }
