@@ -50,8 +50,16 @@ impl Node {
     ///
     /// # Errors
     /// Those of the function.
-    pub fn begin_native(&self, thread: u64, start: impl FnOnce() -> Result<u64, i32>) -> Result<(), i32> {
-        self.threads.start(thread, start)
+    pub fn begin_native(
+        &'static self,
+        thread: u64,
+        start: impl FnOnce() -> Result<u64, i32>,
+    ) -> Result<(), i32> {
+        self.undisturbed(move || self.threads.begins(thread));
+        // Holds nothing: it touches memory of the program, and serves others while it waits for that.
+        let started = start();
+        self.undisturbed(move || self.threads.began(thread, started));
+        started.map(|_| ())
     }
 
     /// The calling thread begins, beside `others` on this node: on a processor of its own, if there is one for each.

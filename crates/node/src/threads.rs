@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub(crate) struct Threads {
     /// Node 0's record of all threads.
     registry: Mutex<Registry>,
-    /// The C library's names for the threads of this node, by number.
-    natives: Mutex<HashMap<u64, u64>>,
+    /// The C library's names for the threads of this node, by number; `None` of those that are being started.
+    natives: Mutex<HashMap<u64, Option<u64>>>,
     /// How many processors this node has.
     processors: u32,
     /// The threads of all nodes, where nodes outnumber the processors.
@@ -83,12 +83,12 @@ impl Threads {
 
     /// The C library's name for a thread of this node.
     pub(crate) fn native(&self, thread: u64) -> Option<u64> {
-        lock(&self.natives).get(&thread).copied()
+        lock(&self.natives).get(&thread).copied().flatten()
     }
 
-    /// Notes the C library's name for a thread.
+    /// Notes the C library's name for a thread, which has begun.
     pub(crate) fn name(&self, thread: u64, native: u64) {
-        lock(&self.natives).insert(thread, native);
+        lock(&self.natives).insert(thread, Some(native));
     }
 
     /// Forgets the C library's name for a thread.
@@ -96,22 +96,30 @@ impl Threads {
         lock(&self.natives).remove(&thread);
     }
 
-    /// Starts a thread by a function that returns the C library's name for it. The name is noted before the thread can
-    /// run far enough to take the lock, or another one learns its number and sends it a signal.
-    ///
-    /// # Errors
-    /// Those of the function.
-    pub(crate) fn start(&self, thread: u64, start: impl FnOnce() -> Result<u64, i32>) -> Result<(), i32> {
-        // The thread itself takes the lock as it begins, and again to remove its name as it ends.
-        let mut natives = lock(&self.natives);
+    /// A thread is about to be started.
+    pub(crate) fn begins(&self, thread: u64) {
+        lock(&self.natives).insert(thread, None);
         // Counts from now on: it may need the processor that a thread of this node polls on.
         self.live.fetch_add(1, Ordering::Relaxed);
         if let Some(crowd) = self.crowd {
             crowd.enter();
         }
-        let native = start().inspect_err(|_| self.leave())?;
-        natives.insert(thread, native);
-        Ok(())
+    }
+
+    /// A thread was started under this name of the C library, or could not be.
+    pub(crate) fn began(&self, thread: u64, started: Result<u64, i32>) {
+        match started {
+            Ok(native) => {
+                // The thread may have noted its name already, and none is left if it has ended.
+                if let Some(noted) = lock(&self.natives).get_mut(&thread) {
+                    noted.get_or_insert(native);
+                }
+            }
+            Err(_) => {
+                self.forget(thread);
+                self.leave();
+            }
+        }
     }
 
     /// Threads of the program on this node.
@@ -228,11 +236,16 @@ mod tests {
         Threads::new(Registry::new(plan, vec![], 2, processors), processors, true, None)
     }
 
+    fn start(threads: &Threads, thread: u64) {
+        threads.begins(thread);
+        threads.began(thread, Ok(thread * 10));
+    }
+
     #[test]
     fn a_processor_is_idle_while_fewer_threads_run() {
         let threads = threads(2);
         assert!(threads.leave_idle_processor(0, 0), "main runs on one of two processors");
-        threads.start(7, || Ok(70)).unwrap();
+        start(&threads, 7);
         assert!(!threads.leave_idle_processor(0, 0));
         assert!(threads.leave_idle_processor(1, 0), "if one more waited");
         threads.begin_wait();
@@ -249,7 +262,7 @@ mod tests {
         assert!(threads.any_computes(), "main");
         threads.pauses(true);
         assert!(!threads.any_computes() && threads.any_runs());
-        threads.start(7, || Ok(70)).unwrap();
+        start(&threads, 7);
         assert!(threads.any_computes(), "the other one");
         threads.begin_wait();
         assert!(!threads.any_computes());
@@ -263,13 +276,26 @@ mod tests {
     #[test]
     fn a_thread_has_its_native_name_until_it_ends() {
         let threads = threads(1);
-        threads.start(7, || Ok(70)).unwrap();
+        start(&threads, 7);
         assert_eq!((threads.native(7), threads.live()), (Some(70), 2));
         threads.forget(7);
         threads.leave();
         assert_eq!((threads.native(7), threads.live()), (None, 1));
-        assert_eq!(threads.start(8, || Err(libc::EAGAIN)), Err(libc::EAGAIN));
+        threads.begins(8);
+        assert_eq!((threads.native(8), threads.live()), (None, 2));
+        threads.began(8, Err(libc::EAGAIN));
         assert_eq!((threads.native(8), threads.live()), (None, 1));
+    }
+
+    #[test]
+    fn a_thread_that_ends_before_it_is_known_to_have_begun_has_no_name() {
+        let threads = threads(1);
+        threads.begins(7);
+        threads.name(7, 70);
+        assert_eq!(threads.native(7), Some(70));
+        threads.forget(7);
+        threads.began(7, Ok(70));
+        assert_eq!(threads.native(7), None);
     }
 
     #[test]

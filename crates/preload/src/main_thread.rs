@@ -13,6 +13,7 @@ use gondwana_elf::loaded;
 use gondwana_node::Node;
 use libc::{c_int, c_void, pid_t, siginfo_t};
 use std::ops::{ControlFlow, Range};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The kernel's number of the thread; 0 where it has not begun, and on other nodes than node 0.
@@ -54,6 +55,47 @@ unsafe extern "C" fn begin<F: FnOnce()>(beginning: *mut c_void) -> *mut c_void {
     handler_stack::begin_thread();
     run();
     std::ptr::null_mut()
+}
+
+/// Bytes between the end of a stack and what the loader calls its end, as where a process begins.
+const ABOVE: usize = 64;
+
+/// What the loader calls the end of the stack: of the process's first thread, and of `main`.
+static ENDS: OnceLock<[usize; 2]> = OnceLock::new();
+
+/// `main` runs on the stack that ends here. Collectors of garbage ask the loader where that is, which knows of the process's first thread.
+pub(crate) fn tell_stack_end(end: usize) {
+    let main = end - ABOVE;
+    if let Some(first) = set_stack_end(main) {
+        // Called once.
+        ENDS.get_or_init(|| [first, main]);
+    }
+}
+
+/// Calls a function of the loader while it knows of the stack of the process's first thread.
+pub(crate) fn on_first_stack<R>(call: impl FnOnce() -> R) -> R {
+    let ends = ENDS.get();
+    ends.and_then(|&[first, _]| set_stack_end(first));
+    let result = call();
+    ends.and_then(|&[_, main]| set_stack_end(main));
+    result
+}
+
+/// Changes what the loader calls the end of the stack; gives what it was.
+fn set_stack_end(end: usize) -> Option<usize> {
+    // SAFETY: the name is a string.
+    let place = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_stack_end".as_ptr()) };
+    loaded::visit(|object| {
+        if !object.holds(place as usize) {
+            return ControlFlow::Continue(());
+        }
+        // SAFETY: the variable of the loader, or its copy in the program, which only the loader changes.
+        unsafe {
+            let before = place.cast::<usize>().read();
+            object.overwrite(place.cast(), end as u64);
+            ControlFlow::Break(before)
+        }
+    })
 }
 
 /// Where the calling thread's variables of each object are, but those of this library.

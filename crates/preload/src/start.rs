@@ -211,6 +211,7 @@ fn start_main(node: &'static Node, mut start: Start) {
         report::fatal("the span has no room for main's stack; give a larger --span");
     };
     let top = stack.end;
+    main_thread::tell_stack_end(top);
     pthread::attributes::begin(node.main_thread(), stack.clone());
     Thread::begin(node, node.main_thread(), stack, start.main as usize);
     pthread::cancel::begin(node.main_thread());

@@ -23,6 +23,8 @@ static struct area {
     struct utsname name;
     struct timespec time;
     cpu_set_t processors;
+    /* As the kernel has them: size, flags and so on; version and thread; effective, permitted and inheritable. */
+    uint32_t scheduling[12], capabilities_of[2], capabilities[6], processor;
     char *mapped;
 } *area;
 
@@ -54,6 +56,16 @@ static long open_one(void)
     return 0;
 }
 
+/* Of the calling thread, by its number. They stay as they are. */
+static void ask_capabilities(pid_t thread)
+{
+    area->capabilities_of[0] = 0x20080522;
+    area->capabilities_of[1] = (uint32_t)thread;
+    EXPECT(0, syscall(SYS_capget, area->capabilities_of, area->capabilities));
+    EXPECT(0, syscall(SYS_capset, area->capabilities_of, area->capabilities));
+    EXPECT(thread, (pid_t)area->capabilities_of[1]);
+}
+
 /* Results in memory that main has had last. */
 static long ask(void)
 {
@@ -66,6 +78,11 @@ static long ask(void)
     EXPECT(2, syscall(SYS_getcwd, area->directory, sizeof area->directory));
     REQUIRE(syscall(SYS_sched_getaffinity, 0, sizeof area->processors, &area->processors) >= 8);
     REQUIRE(CPU_COUNT(&area->processors) > 0);
+    EXPECT(0, syscall(SYS_sched_getattr, 0, area->scheduling, sizeof area->scheduling, 0));
+    EXPECT(sizeof area->scheduling, area->scheduling[0]);
+    EXPECT(0, syscall(SYS_getcpu, &area->processor, NULL, NULL));
+    REQUIRE(area->processor < CPU_SETSIZE);
+    ask_capabilities(gettid());
     return 0;
 }
 
@@ -128,6 +145,7 @@ int main(int argc, char **argv)
     EXPECT(0, in_new_thread(ask));
     EXPECT(0, strcmp(area->directory, "/"));
     EXPECT(0, strcmp(area->name.sysname, "Linux"));
+    ask_capabilities(area->process);
 
     EXPECT(0, in_new_thread(map));
     EXPECT(7, area->mapped[4 * PAGE - 1]);

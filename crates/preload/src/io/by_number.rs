@@ -8,11 +8,15 @@
 //! its relatives for one thread, timers in the kernel's own form. Sets of signals and handlers have [forms](super::signals_by_number) of the kernel's.
 
 use super::{Buffer, signals_by_number, with_buffers};
+use crate::map::protection_keys::{pkey_alloc, pkey_mprotect};
 use crate::numbers::low_half;
 use crate::process::identity::kernel_number;
 use crate::process::memory_barrier::membarrier;
 use gondwana_sys::Argument;
 use libc::{c_int, c_long, c_uint, c_void};
+
+/// Bytes that a call about the scheduling of a thread reads or writes, at most.
+const SCHEDULING: usize = 64;
 
 /// What the kernel takes of an argument of a system call.
 pub(super) trait Taken {
@@ -74,16 +78,16 @@ macro_rules! calls {
 /// # Safety
 /// As the system call's.
 unsafe fn other(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
-    let [a, b, c, d, ..] = arguments;
+    let [a, b, c, d, e, ..] = arguments;
     match number {
         // SAFETY: has no preconditions.
         libc::SYS_exit_group => unsafe { libc::_exit(Taken::of(a)) },
         // SAFETY: the caller's promise.
-        libc::SYS_getcwd => Some(unsafe { present(&[Buffer::write(a as *mut u8, b)], number, [a, b, 0]) }),
+        libc::SYS_getcwd => Some(unsafe { present(&[Buffer::write(a as *mut u8, b)], number, [a, b, 0, 0]) }),
         libc::SYS_sched_getaffinity => {
             let thread = kernel_number(Taken::of(a)).cast_unsigned() as usize;
             // SAFETY: the caller's promise.
-            Some(unsafe { present(&[Buffer::write(c as *mut u8, b)], number, [thread, b, c]) })
+            Some(unsafe { present(&[Buffer::write(c as *mut u8, b)], number, [thread, b, c, 0]) })
         }
         libc::SYS_getdents64 => {
             // SAFETY: the caller's promise.
@@ -112,6 +116,26 @@ unsafe fn other(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
                 libc::posix_fadvise(Taken::of(a), Taken::of(b), Taken::of(c), Taken::of(d))
             }))
         }
+        // SAFETY: the caller's promise.
+        libc::SYS_capget => Some(unsafe { super::calls::capget(a as *mut _, b as *mut c_void) }.word()),
+        // SAFETY: the caller's promise.
+        libc::SYS_capset => Some(unsafe { super::calls::capset(a as *mut _, b as *const c_void) }.word()),
+        libc::SYS_waitid if e == 0 => {
+            // SAFETY: the caller's promise.
+            Some(unsafe { libc::waitid(Taken::of(a), Taken::of(b), c as *mut _, Taken::of(d)) }.word())
+        }
+        libc::SYS_sched_getattr | libc::SYS_sched_setattr | libc::SYS_sched_rr_get_interval => {
+            let thread = kernel_number(Taken::of(a)).cast_unsigned() as usize;
+            let buffers = [Buffer::write(b as *mut u8, SCHEDULING)];
+            // SAFETY: the caller's promise.
+            Some(unsafe { present(&buffers, number, [thread, b, c, d]) })
+        }
+        libc::SYS_pkey_mprotect => {
+            // SAFETY: the caller's promise.
+            Some(unsafe { pkey_mprotect(a as *mut c_void, b, Taken::of(c), Taken::of(d)) }.word())
+        }
+        // SAFETY: has no preconditions.
+        libc::SYS_pkey_alloc => Some(unsafe { pkey_alloc(Taken::of(a), Taken::of(b)) }.word()),
         // Their queues are memory of one process. Programs have another way, for systems without them.
         libc::SYS_io_setup | libc::SYS_io_uring_setup => Some(with_error(libc::ENOSYS)),
         // SAFETY: the caller's promise.
@@ -132,9 +156,9 @@ fn with_error(error: c_int) -> c_long {
 ///
 /// # Safety
 /// As the system call's.
-unsafe fn present(buffers: &[Buffer], number: c_long, [a, b, c]: [usize; 3]) -> c_long {
+unsafe fn present(buffers: &[Buffer], number: c_long, [a, b, c, d]: [usize; 4]) -> c_long {
     // SAFETY: the caller's promise.
-    with_buffers(buffers, || unsafe { gondwana_sys::syscall!(number, a, b, c) })
+    with_buffers(buffers, || unsafe { gondwana_sys::syscall!(number, a, b, c, d) })
 }
 
 calls! {

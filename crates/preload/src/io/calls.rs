@@ -3,6 +3,7 @@
 use super::Buffer;
 use crate::accesses;
 use crate::numbers::many;
+use crate::process::identity::kernel_number;
 use crate::process::scheduling::pause;
 use crate::pthread::cancel::{at_point, at_point_if};
 use gondwana_memory::PAGE_SIZE;
@@ -75,8 +76,60 @@ crate::guarded! {
         Buffer::result(offset)
     }
     fn memfd_create(name: *const c_char, flags: c_uint) -> c_int { Buffer::string(name) }
-    fn capget(header: *mut c_void, data: *mut c_void) -> c_int { Buffer::write(header, 8), Buffer::write(data, CAPABILITIES) }
-    fn capset(header: *mut c_void, data: *const c_void) -> c_int { Buffer::write(header, 8), Buffer::read(data, CAPABILITIES) }
+}
+
+/// What a call about capabilities is for.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct CapabilityHeader {
+    version: u32,
+    thread: pid_t,
+}
+
+/// Makes such a call with the kernel's number of the thread, which does not know `main` by that of the process.
+///
+/// # Safety
+/// There is a header, or nothing.
+unsafe fn about_capabilities(
+    header: *mut CapabilityHeader,
+    data: Buffer,
+    call: impl Fn(*mut CapabilityHeader) -> c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let Some(told) = (unsafe { accesses::load(header) }) else {
+        crate::errno::set(libc::EFAULT);
+        return -1;
+    };
+    let mut known = Box::new(CapabilityHeader { thread: kernel_number(told.thread), ..told });
+    let result = super::with_buffers(&[data], || call(&raw mut *known));
+    // The kernel says which version it wants.
+    // SAFETY: the caller's promise.
+    unsafe { accesses::store(&CapabilityHeader { version: known.version, ..told }, header) };
+    result
+}
+
+/// # Safety
+/// As the C library's `capget`.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn capget(header: *mut CapabilityHeader, data: *mut c_void) -> c_int {
+    // SAFETY: forwards the caller's arguments.
+    unsafe {
+        about_capabilities(header, Buffer::write(data, CAPABILITIES), |header| {
+            crate::real!(capget: fn(*mut CapabilityHeader, *mut c_void) -> c_int)(header, data)
+        })
+    }
+}
+
+/// # Safety
+/// As the C library's `capset`.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn capset(header: *mut CapabilityHeader, data: *const c_void) -> c_int {
+    // SAFETY: forwards the caller's arguments.
+    unsafe {
+        about_capabilities(header, Buffer::read(data, CAPABILITIES), |header| {
+            crate::real!(capset: fn(*mut CapabilityHeader, *const c_void) -> c_int)(header, data)
+        })
+    }
 }
 
 /// # Safety

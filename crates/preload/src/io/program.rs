@@ -1,11 +1,12 @@
 //! Calls whose argument types depend on the operation.
 
 use super::formatted::formatted;
-use super::{Buffer, by_number};
+use super::{Buffer, by_number, with_buffers};
 use crate::numbers::{int, low_half};
 use crate::pthread::cancel::without_points;
 use crate::pthread::futex;
-use gondwana_node::Node;
+use gondwana_memory::PAGE_SIZE;
+use gondwana_node::{Node, Thread};
 use gondwana_page::to_usize;
 use libc::{c_char, c_int, c_long, c_ulong, c_void, ssize_t};
 
@@ -102,6 +103,7 @@ fn lock_of(command: c_int, argument: c_ulong) -> Buffer {
 
 /// `syscall`: futexes on shared memory become cluster-wide futexes, and what this library does under a name it does by number, too; other
 /// calls go to the kernel.
+/// Where their arguments can be addresses of shared memory, that is there.
 ///
 /// # Safety
 /// As the C library's `syscall`. Arguments that the caller did not pass have arbitrary values, which the kernel
@@ -137,17 +139,25 @@ pub(crate) unsafe extern "C" fn syscall(
             }
         };
     }
+    let arguments = [a, b, c, d, e, f];
     if Node::current().is_some() {
         // SAFETY: forwards the caller's arguments.
-        let result = without_points(|| unsafe { by_number::call(number, [a, b, c, d, e, f]) });
-        if let Some(result) = result {
+        if let Some(result) = without_points(|| unsafe { by_number::call(number, arguments) }) {
             return result;
         }
     }
-    // SAFETY: forwards the caller's arguments.
-    unsafe {
-        crate::real!(syscall: fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long)(
-            number, a, b, c, d, e, f,
-        )
+    let made = || {
+        // SAFETY: forwards the caller's arguments.
+        unsafe {
+            crate::real!(syscall: fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long)(
+                number, a, b, c, d, e, f,
+            )
+        }
+    };
+    // The runtime makes calls, too, and a futex that is not common is in memory that nobody takes.
+    if number == libc::SYS_futex || !Thread::is_of_program() || Thread::inside_runtime() {
+        return made();
     }
+    // Which arguments are addresses, and of how many bytes, is known of the calls above only.
+    with_buffers(&arguments.map(|word| Buffer::write(word as *mut u8, PAGE_SIZE)), made)
 }

@@ -45,6 +45,8 @@ pub(super) fn touch_stack() {
 /// A sentence for `dlerror`.
 pub(super) fn open(node: &'static Node, name: &CStr, caller: usize, flags: c_int) -> Result<Answer, String> {
     let Some(path) = search::library_of(name, caller) else { return Ok(from_start(name, flags)) };
+    // Functions of this library stand in front of the C library's. One that looks in itself and what it needs first would pass them by.
+    let flags = flags & !libc::RTLD_DEEPBIND;
     if let Some(library) = opened::in_file(&path) {
         // Of a library that came with another one the loader does not know yet where its symbols are to be looked up; and by
         // `RTLD_GLOBAL` later libraries find them.

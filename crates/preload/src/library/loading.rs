@@ -5,6 +5,7 @@
 
 use super::error;
 use crate::alloc::{Purpose, with_purpose};
+use crate::main_thread;
 use gondwana_elf::loaded::{self, LoadedObject, Preparation, Prepared};
 use libc::{c_char, c_int, c_void};
 use std::cell::Cell;
@@ -34,6 +35,16 @@ thread_local! {
 
 /// Has the loader of this node load a library. Its handle, or what the loader says.
 pub(super) fn load(path: &Path, flags: c_int) -> Result<usize, String> {
+    let loaded = load_once(path, flags);
+    // It can make the stack of the process's first thread executable, as the system allows for that one only.
+    let refused = |sentence: &String| sentence.contains("cannot enable executable stack");
+    if loaded.as_ref().err().is_some_and(refused) {
+        return main_thread::on_first_stack(|| load_once(path, flags));
+    }
+    loaded
+}
+
+fn load_once(path: &Path, flags: c_int) -> Result<usize, String> {
     let text = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
     let dlopen = crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void);
     // SAFETY: the path is a string. If there is a sentence, it lives until the next call.

@@ -20,6 +20,7 @@ pub(crate) mod low;
 mod pages;
 pub(crate) mod program_break;
 mod protection;
+pub(crate) mod protection_keys;
 mod segments;
 
 pub(crate) use file_copy::FileCopy;
