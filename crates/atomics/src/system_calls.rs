@@ -9,6 +9,7 @@ use crate::scan::{called, pieces};
 use gondwana_elf::{Code, Error};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use memchr::memmem;
+use std::collections::HashSet;
 
 /// The instruction (`syscall`).
 pub const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
@@ -76,7 +77,7 @@ pub fn system_calls(image: &[u8]) -> Result<Vec<SystemCall>, Error> {
     let mut calls = vec![];
     for section in &code.sections {
         for piece in pieces(section.address, section.bytes, &functions) {
-            if memmem::find(piece.code, &SYSTEM_CALL).is_some() {
+            if memmem::find(piece.code, &SYSTEM_CALL).is_some() && may_reach_call(piece.address, piece.code) {
                 let flow = Flow::of(piece.address, piece.code, |_| false);
                 let reached = flow.reached(0).into_iter();
                 calls.extend(reached.filter(|&index| is_call(&flow.instructions[index])).map(|index| {
@@ -87,6 +88,38 @@ pub fn system_calls(image: &[u8]) -> Result<Vec<SystemCall>, Error> {
     }
     calls.sort_unstable();
     Ok(calls)
+}
+
+/// True if control may get from the first instruction to such a one, by what can be seen without knowing of all others. Where functions are
+/// not described, most of what stands between two of them is not of the first.
+fn may_reach_call(address: u64, code: &[u8]) -> bool {
+    let (mut starts, mut seen) = (vec![address], HashSet::new());
+    let mut instruction = Instruction::default();
+    while let Some(start) = starts.pop() {
+        let offset = start.checked_sub(address).and_then(|offset| usize::try_from(offset).ok());
+        let Some(rest) = offset.and_then(|offset| code.get(offset..)) else { continue };
+        let mut decoder = Decoder::with_ip(64, rest, start, DecoderOptions::NONE);
+        let mut goes_on = true;
+        while goes_on && decoder.can_decode() && seen.insert(decoder.ip()) {
+            decoder.decode_out(&mut instruction);
+            if is_call(&instruction) {
+                return true;
+            }
+            let control = instruction.flow_control();
+            let jumps = matches!(control, FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch);
+            if jumps && instruction.op0_kind() == OpKind::NearBranch64 {
+                starts.push(instruction.near_branch_target());
+            }
+            goes_on = matches!(
+                control,
+                FlowControl::Next
+                    | FlowControl::Call
+                    | FlowControl::IndirectCall
+                    | FlowControl::ConditionalBranch
+            );
+        }
+    }
+    false
 }
 
 fn is_call(instruction: &Instruction) -> bool {
@@ -120,6 +153,17 @@ mod tests {
     fn call() -> Vec<u8> {
         let around = [0x48, 0x01, 0xd8].repeat(30);
         [&around[..], &[0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3], &around[..]].concat()
+    }
+
+    #[test]
+    fn a_call_is_reached_by_a_jump_and_not_behind_a_return() {
+        // jz over a return; syscall; ret.
+        let behind_jump = [0x74, 0x01, 0xc3, 0x0f, 0x05, 0xc3];
+        assert!(may_reach_call(0x1000, &behind_jump));
+        let behind_return = [0x31, 0xc0, 0xc3, 0x0f, 0x05, 0xc3];
+        assert!(!may_reach_call(0x1000, &behind_return));
+        // A loop that ends by no instruction of its own.
+        assert!(!may_reach_call(0x1000, &[0xeb, 0xfe, 0x0f, 0x05]));
     }
 
     #[test]
