@@ -253,6 +253,60 @@ fn statistics_are_a_table_and_a_file() {
     assert!(errors(&output).contains("nothing crossed between nodes"));
 }
 
+/// A library that is preloaded puts functions in place of the C library's, and calls these by `RTLD_NEXT`.
+#[test]
+fn preloaded_libraries_wrap_functions() {
+    let here = Installation::new();
+    let wrapper = r#"
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <sys/types.h>
+        static int calls;
+        mode_t umask(mode_t mask) {
+            static mode_t (*next)(mode_t);
+            if (!next) *(void **)&next = dlsym(RTLD_NEXT, "umask");
+            return next(mask) + 01000 * ++calls;
+        }
+        ssize_t read(int fd, void *to, size_t count) {
+            static ssize_t (*next)(int, void *, size_t);
+            if (!next) *(void **)&next = dlsym(RTLD_NEXT, "read");
+            return next(fd, to, count > 2 ? 2 : count);
+        }
+    "#;
+    let program = r#"
+        #include <pthread.h>
+        #include <stdio.h>
+        #include <sys/stat.h>
+        #include <unistd.h>
+        static void *work(void *text) { printf("%zd, %o\n", read(0, text, 9), umask(027)); return text; }
+        int main(void) {
+            char text[10] = {0};
+            umask(022);
+            for (int i = 0; i < 3; i++) {
+                pthread_t thread;
+                pthread_create(&thread, NULL, work, text);
+                pthread_join(thread, NULL);
+                puts(text);
+            }
+        }
+    "#;
+    std::fs::write(here.path("wrapper.c"), wrapper).unwrap();
+    std::fs::write(here.path("wrapped.c"), program).unwrap();
+    std::fs::write(here.path("input"), "ABCDEF").unwrap();
+    here.gcc(&["-shared", "-fPIC", "wrapper.c", "-o", "libwrapper.so"]);
+    here.gcc(&["wrapped.c", "-pthread", "-o", "wrapped"]);
+    let output = |command: &mut Command| {
+        command.env("LD_PRELOAD", here.path("libwrapper.so"));
+        command.stdin(std::fs::File::open(here.path("input")).unwrap());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let expected = "2, 2022\nAB\n2, 3027\nCD\n2, 4027\nEF\n";
+    assert_eq!(output(&mut Command::new(here.path("wrapped"))), expected);
+    for fabric in ["shm", "tcp"] {
+        assert_eq!(output(&mut here.command(&["run", "-n", "2", "--fabric", fabric, "./wrapped"])), expected);
+    }
+}
+
 #[test]
 fn inline_atomic_instructions_decide_the_consistency() {
     let here = Installation::new();

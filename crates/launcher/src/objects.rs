@@ -4,7 +4,8 @@
 //! there. The loader of each host is asked, so that the comparison is over before any node has a process.
 
 use crate::hosts::protocol::{digest, hexadecimal};
-use crate::process::spawn::{fix_addresses, preloaded};
+use crate::process::preload::preloaded;
+use crate::process::spawn::fix_addresses;
 use gondwana_console::failure::Failure;
 use gondwana_elf::{ElfFile, ListedObject, Listing};
 use serde::{Deserialize, Serialize};

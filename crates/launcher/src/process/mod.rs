@@ -5,6 +5,7 @@ pub mod events;
 mod exchange;
 pub mod local;
 mod lookers;
+pub mod preload;
 pub mod signals;
 pub mod spawn;
 mod stops;

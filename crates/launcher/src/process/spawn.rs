@@ -1,7 +1,6 @@
 //! Starting the process of one node.
 
 use super::descriptors::{COUNT, Reserved};
-use gondwana_console::failure::Failure;
 use std::ffi::{CStr, CString, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -253,25 +252,6 @@ pub(crate) fn fix_addresses() {
         let persona = libc::personality(0xffff_ffff);
         libc::personality((persona | libc::ADDR_NO_RANDOMIZE).cast_unsigned().into());
     }
-}
-
-/// The value of `LD_PRELOAD` that has the loader load the runtime library, and then what the variable names otherwise.
-///
-/// # Errors
-/// If the loader cannot be told the library's path.
-pub(crate) fn preloaded(library: &Path, others: Option<&OsString>) -> Result<OsString, Failure> {
-    let mut preload = library.as_os_str().to_owned();
-    if preload.as_encoded_bytes().iter().any(|byte| matches!(byte, b' ' | b':')) {
-        return Err(Failure::cannot(format!(
-            "the dynamic loader cannot load {}: install Gondwana in a folder without spaces and colons",
-            library.display()
-        )));
-    }
-    if let Some(others) = others.filter(|others| !others.is_empty()) {
-        preload.push(":");
-        preload.push(others);
-    }
-    Ok(preload)
 }
 
 fn errno() -> i32 {

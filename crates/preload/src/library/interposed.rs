@@ -21,8 +21,8 @@ pub(super) fn in_place_of(address: usize, name: &CStr) -> usize {
     instead.unwrap_or(address)
 }
 
-/// The function of this library that code at `caller` means by the next one of a name. `None` if it is one of another library, or if the
-/// code is of this library: the loader knows it.
+/// The function of this library that code at `caller` means by the next one of a name. `None` if it is one of another library or of the C library
+/// itself, or if the code is of this library: the loader knows it.
 pub(super) fn next(caller: usize, name: &CStr) -> Option<usize> {
     let own = own()?;
     let function = own.function(name)?;
@@ -30,15 +30,14 @@ pub(super) fn next(caller: usize, name: &CStr) -> Option<usize> {
         // SAFETY: it is not unloaded while it is visited.
         unsafe { loaded::at(object.text().start) }.is_some_and(|object| object.function(name).is_some())
     };
-    let (mut is_behind, mut is_of_runtime) = (false, false);
+    let (mut is_behind, mut is_of_runtime, mut passed_own) = (false, false, false);
     let is_another = loaded::visit(|object| {
+        passed_own |= object.base() == own.base;
         if object.holds(caller) {
             is_behind = true;
-            return if object.base() == own.base {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            };
+            // What another library behind this one puts in place of a function, this one has called.
+            let ends = object.base() == own.base || passed_own && defines(object);
+            return if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         }
         if is_runtime_library(object.path()) {
             is_of_runtime |= object.base() != own.base && defines(object);

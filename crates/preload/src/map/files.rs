@@ -64,10 +64,39 @@ pub(super) fn is_read_only_there(there: There, fd: c_int, protection: c_int) -> 
         && reads_only(there.call("fcntl", &[fd.into(), libc::F_GETFL.into(), 0], &[]))
 }
 
-/// True if a shared mapping of a regular file is to be in the memory of mapped files, and not a copy, or this node's alone.
+/// True if a shared mapping of a regular file is to be in the memory of mapped files, and not a copy, or this node's alone. A copy is as
+/// good where nobody can change the file, and other nodes read it without messages.
 pub(super) fn is_ours(node: &Node, protection: c_int, fd: c_int) -> bool {
-    node.mapped_files().are_together()
-        || protection & libc::PROT_EXEC == 0 && !(is_read_only(fd) && protection & libc::PROT_READ != 0)
+    let is_copy = || is_read_only(fd) && protection & libc::PROT_READ != 0 && !is_open_for_writing(fd);
+    node.mapped_files().are_together() || protection & libc::PROT_EXEC == 0 && !is_copy()
+}
+
+/// True if the kernel says that somebody, of this program or another one, has the file open to write it. Of files of other computers, and of
+/// those of other users, it does not know.
+fn is_open_for_writing(fd: c_int) -> bool {
+    /// That of `fcntl` which sets a lease, and the one that sets the signal for it.
+    const SET_LEASE: c_int = 1024;
+    const SET_SIGNAL: c_int = 10;
+    const OF_ANOTHER_COMPUTER: i64 = 0x6969;
+    uninterrupted(|| {
+        let before = crate::errno::get();
+        let path = format!("/proc/self/fd/{fd}\0");
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
+        // SAFETY: all memory is private and as long as the kernel takes it for. A lease to read ends with its descriptor; a signal
+        // for it, if somebody opens the file just now, is one that does nothing unless it is handled.
+        let is_open = unsafe {
+            let own = int(gondwana_sys::syscall!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0));
+            let mut system: libc::statfs = std::mem::zeroed();
+            gondwana_sys::syscall!(libc::SYS_fstatfs, own, &raw mut system);
+            gondwana_sys::syscall!(libc::SYS_fcntl, own, SET_SIGNAL, libc::SIGURG);
+            let taken = gondwana_sys::syscall!(libc::SYS_fcntl, own, SET_LEASE, libc::F_RDLCK);
+            let refused = own >= 0 && taken < 0 && crate::errno::get() == libc::EAGAIN;
+            gondwana_sys::syscall!(libc::SYS_close, own);
+            refused && i64::from(system.f_type) != OF_ANOTHER_COMPUTER
+        };
+        crate::errno::set(before);
+        is_open
+    })
 }
 
 /// True if a shared mapping of a regular file is to execute what the program writes by another one, and computers have no file in
