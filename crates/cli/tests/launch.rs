@@ -270,7 +270,7 @@ fn preloaded_libraries_wrap_functions() {
         ssize_t read(int fd, void *to, size_t count) {
             static ssize_t (*next)(int, void *, size_t);
             if (!next) *(void **)&next = dlsym(RTLD_NEXT, "read");
-            return next(fd, to, count > 2 ? 2 : count);
+            return next(fd, to, fd == 0 && count > 2 ? 2 : count);
         }
     "#;
     let program = r#"

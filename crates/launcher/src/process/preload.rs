@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// If the loader cannot be told the library's path.
 pub(crate) fn preloaded(library: &Path, others: Option<&OsString>) -> Result<OsString, Failure> {
     let is_end = |byte: &u8| matches!(byte, b' ' | b':');
-    if library.as_os_str().as_bytes().iter().any(|byte| is_end(byte)) {
+    if library.as_os_str().as_bytes().iter().any(is_end) {
         return Err(Failure::cannot(format!(
             "the dynamic loader cannot load {}: install Gondwana in a folder without spaces and colons",
             library.display()

@@ -92,7 +92,7 @@ fn is_open_for_writing(fd: c_int) -> bool {
             let taken = gondwana_sys::syscall!(libc::SYS_fcntl, own, SET_LEASE, libc::F_RDLCK);
             let refused = own >= 0 && taken < 0 && crate::errno::get() == libc::EAGAIN;
             gondwana_sys::syscall!(libc::SYS_close, own);
-            refused && i64::from(system.f_type) != OF_ANOTHER_COMPUTER
+            refused && system.f_type != OF_ANOTHER_COMPUTER
         };
         crate::errno::set(before);
         is_open
