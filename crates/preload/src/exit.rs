@@ -1,7 +1,7 @@
 //! The end of the program.
 
 use crate::io::buffered::{may_hold_input, may_hold_output};
-use crate::io::{channels, delegations, stream_locks};
+use crate::io::{channels, delegations, output, stream_locks};
 use crate::private_stack::uninterrupted;
 use crate::report;
 use gondwana_node::{Ending, Node, ProcessChange, Thread};
@@ -22,9 +22,13 @@ pub(crate) fn begin() {
     STANDARD_OUTPUT.store(unsafe { stdout }, Ordering::Relaxed);
 }
 
-/// Flushes standard output, unless a thread is just using it.
+/// Flushes standard output, unless a thread is just using it, or nothing stays in it. In the second case a thread may be using it without
+/// its lock, by functions such as `putc_unlocked`: a byte that is there for a moment would be written twice.
 pub(crate) fn flush_output() {
     let stream = STANDARD_OUTPUT.load(Ordering::Relaxed);
+    if output::stays_unbuffered(stream) {
+        return;
+    }
     // SAFETY: the stream exists as long as the process; the lock keeps others away from it.
     unsafe {
         if !channels::writes_out()

@@ -51,7 +51,7 @@ pub(super) unsafe fn stop_buffering(stream: *mut FILE) -> c_int {
 }
 
 /// True for standard output that must not be buffered.
-pub(super) fn stays_unbuffered(stream: *mut FILE) -> bool {
+pub(crate) fn stays_unbuffered(stream: *mut FILE) -> bool {
     UNBUFFERED.load(Ordering::Relaxed) && is_output(stream)
 }
 
