@@ -25,6 +25,18 @@ pub(crate) struct Flow {
     usages: OnceCell<Vec<Usage>>,
 }
 
+/// Whether control goes on with what is behind an instruction, and whether it may jump to a place that this names. `None` where that is
+/// computed, and for what is no code.
+pub(crate) fn ways_on(instruction: &Instruction) -> Option<(bool, bool)> {
+    match instruction.flow_control() {
+        FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => Some((true, false)),
+        FlowControl::ConditionalBranch => Some((true, true)),
+        FlowControl::UnconditionalBranch => Some((false, true)),
+        FlowControl::Return | FlowControl::Interrupt => Some((false, false)),
+        FlowControl::IndirectBranch | FlowControl::XbeginXabortXend | FlowControl::Exception => None,
+    }
+}
+
 impl Flow {
     /// The flow through a function's code. `ends` tells of calls that do not return.
     pub(crate) fn of(address: u64, code: &[u8], ends: impl Fn(&Instruction) -> bool) -> Self {
@@ -34,17 +46,12 @@ impl Flow {
         let (mut followers, mut exits, mut complete) = (vec![[None; 2]; instructions.len()], vec![], true);
         for (index, instruction) in instructions.iter().enumerate() {
             let next = (index + 1 < instructions.len()).then_some(index + 1);
-            let (goes_on, jumps) = match instruction.flow_control() {
-                FlowControl::Call | FlowControl::IndirectCall => (!ends(instruction), false),
-                FlowControl::Next => (true, false),
-                FlowControl::ConditionalBranch => (true, true),
-                FlowControl::UnconditionalBranch => (false, true),
-                FlowControl::Return | FlowControl::Interrupt => (false, false),
-                FlowControl::IndirectBranch | FlowControl::XbeginXabortXend | FlowControl::Exception => {
-                    complete = false;
-                    (false, false)
-                }
-            };
+            let is_call = matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
+            let (goes_on, jumps) = ways_on(instruction).unwrap_or_else(|| {
+                complete = false;
+                (false, false)
+            });
+            let goes_on = goes_on && !(is_call && ends(instruction));
             followers[index][0] = next.filter(|_| goes_on);
             if !jumps {
                 continue;

@@ -3,7 +3,7 @@
 //! The two bytes of the instruction are also parts of others, and of data between functions. So a place counts only if control gets there
 //! from where a function begins.
 
-use crate::flow::Flow;
+use crate::flow::{Flow, ways_on};
 use crate::redirected::uses;
 use crate::scan::{called, pieces};
 use gondwana_elf::{Code, Error};
@@ -105,18 +105,11 @@ fn may_reach_call(address: u64, code: &[u8]) -> bool {
             if is_call(&instruction) {
                 return true;
             }
-            let control = instruction.flow_control();
-            let jumps = matches!(control, FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch);
+            let jumps;
+            (goes_on, jumps) = ways_on(&instruction).unwrap_or_default();
             if jumps && instruction.op0_kind() == OpKind::NearBranch64 {
                 starts.push(instruction.near_branch_target());
             }
-            goes_on = matches!(
-                control,
-                FlowControl::Next
-                    | FlowControl::Call
-                    | FlowControl::IndirectCall
-                    | FlowControl::ConditionalBranch
-            );
         }
     }
     false

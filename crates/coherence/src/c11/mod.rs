@@ -219,22 +219,6 @@ impl C11 {
         self.encoder.with(message, |message| env.send(to, message, &[]));
     }
 
-    fn take_csm(
-        &mut self,
-        from: NodeId,
-        message: CsmMessage,
-        bulk: &[u8],
-        env: &mut dyn Env,
-    ) -> Result<(), Violation> {
-        let placed =
-            if let CsmMessage::Placed { first, count } = message { Some((first, count)) } else { None };
-        self.with_csm(env, |csm, env| csm.handle(from, message, bulk, env))?;
-        if let Some((first, count)) = placed {
-            self.take_placed(first, count, env);
-        }
-        Ok(())
-    }
-
     fn take_sc(
         &mut self,
         from: NodeId,
@@ -379,7 +363,10 @@ impl Protocol for C11 {
             return Err(Violation::Node { message: "C11", node: from.0 });
         }
         match C11Message::decode(message).ok_or(Violation::Unintelligible)? {
-            C11Message::Csm(message) => self.take_csm(from, message, bulk, env),
+            C11Message::Csm(CsmMessage::Placed { first, count }) => {
+                self.take_placed(from, first, count, bulk, env)
+            }
+            C11Message::Csm(message) => self.with_csm(env, |csm, env| csm.handle(from, message, bulk, env)),
             C11Message::Sc(message) => self.take_sc(from, message, bulk, env),
             C11Message::Promote { page } => self.take_promote(page, env),
             C11Message::Quit { page } => self.take_quit(from, page, env),

@@ -12,7 +12,7 @@
 use super::{C11, C11Message, Kept, PageKind};
 use crate::csm::Leaving;
 use crate::runs::span;
-use crate::{Csm, Env, Outcome, Page, Protocol, SyncPoint, Violation};
+use crate::{Csm, CsmMessage, Env, Outcome, Page, Protocol, SyncPoint, Violation};
 use gondwana_topology::{NodeId, NodeSet};
 
 /// A page that is leaving all nodes, at its manager.
@@ -92,16 +92,28 @@ impl C11 {
         self.proceed(env);
     }
 
-    /// A policy has made this node home of pages. It may be done already with some that are leaving all nodes.
-    pub(super) fn take_placed(&mut self, first: Page, count: u32, env: &mut dyn Env) {
-        let here = |page: &Page| self.kind(*page) == PageKind::Leaving;
-        let again: Vec<_> = span(first, count).filter(here).collect();
-        for page in again {
-            if !self.leaving.iter().any(|one| one.0 == page) {
+    /// A policy makes this node home of pages. It may be done already with some that are leaving all nodes.
+    pub(super) fn take_placed(
+        &mut self,
+        from: NodeId,
+        first: Page,
+        count: u32,
+        bulk: &[u8],
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        self.csm.handle(from, CsmMessage::Placed { first, count }, bulk, env)?;
+        for page in span(first, count) {
+            if self.kind(page) == PageKind::Leaving && !self.is_leaving(page) {
                 self.leaving.push((page, 0));
             }
         }
         self.proceed(env);
+        Ok(())
+    }
+
+    /// True of a page that is leaving all nodes, with which this one is not done.
+    fn is_leaving(&self, page: Page) -> bool {
+        self.leaving.iter().any(|one| one.0 == page)
     }
 
     /// Goes on with the pages that this node is leaving.
@@ -179,7 +191,7 @@ impl C11 {
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
         self.check_page("Promoted", page, from)?;
-        let has_left = self.kind(page) == PageKind::Leaving && !self.leaving.iter().any(|one| one.0 == page);
+        let has_left = self.kind(page) == PageKind::Leaving && !self.is_leaving(page);
         if !has_left || owner.0 >= self.layout.nodes() {
             return Err(Violation::Unexpected { message: "Promoted", page });
         }

@@ -177,17 +177,21 @@ impl Csm {
             entry.probable_home = me;
             self.withdrawn.push(page);
         }
-        let size = self.pages.layout().page_size();
-        let pages: Vec<Page> = span(first, count).collect();
-        for run in pages.chunk_by(|&a, &b| self.pages.get(a).state == self.pages.get(b).state) {
-            let leave = self.pages.get(run[0]).state == State::HomeLeaving;
-            let access = if leave { Access::None } else { Access::Write };
-            let (start, length) = (to_usize((run[0].0 - first.0).into()) * size, run.len() * size);
-            if !bulk.is_empty() {
-                env.install(run[0], &bulk[start..start + length], access);
+        let (mut next, mut rest) = (first, bulk);
+        while next.0 < first.0 + count {
+            let state = self.pages.get(next).state;
+            let alike = self.pages.run(next, first.0 + count - next.0, |entry| entry.state == state);
+            let exclusive = state == State::HomeExclusive;
+            let access = if exclusive { Access::Write } else { Access::None };
+            if !rest.is_empty() {
+                let (contents, behind) =
+                    rest.split_at(to_usize(alike.into()) * self.pages.layout().page_size());
+                env.install(next, contents, access);
+                rest = behind;
             }
-            env.protect(run[0], count_of(run), access);
-            self.counters.exclusive_entered += if leave { 0 } else { u64::from(count_of(run)) };
+            env.protect(next, alike, access);
+            self.counters.exclusive_entered += u64::from(if exclusive { alike } else { 0 });
+            next.0 += alike;
         }
         if bulk.is_empty() {
             // Never touched anywhere, so this node's frames are zero as well.

@@ -79,15 +79,15 @@ macro_rules! calls {
 /// As the system call's.
 unsafe fn other(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
     let [a, b, c, d, e, ..] = arguments;
+    let thread = || kernel_number(Taken::of(a)).cast_unsigned() as usize;
     match number {
         // SAFETY: has no preconditions.
         libc::SYS_exit_group => unsafe { libc::_exit(Taken::of(a)) },
         // SAFETY: the caller's promise.
         libc::SYS_getcwd => Some(unsafe { present(&[Buffer::write(a as *mut u8, b)], number, [a, b, 0, 0]) }),
         libc::SYS_sched_getaffinity => {
-            let thread = kernel_number(Taken::of(a)).cast_unsigned() as usize;
             // SAFETY: the caller's promise.
-            Some(unsafe { present(&[Buffer::write(c as *mut u8, b)], number, [thread, b, c, 0]) })
+            Some(unsafe { present(&[Buffer::write(c as *mut u8, b)], number, [thread(), b, c, 0]) })
         }
         libc::SYS_getdents64 => {
             // SAFETY: the caller's promise.
@@ -125,10 +125,9 @@ unsafe fn other(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
             Some(unsafe { libc::waitid(Taken::of(a), Taken::of(b), c as *mut _, Taken::of(d)) }.word())
         }
         libc::SYS_sched_getattr | libc::SYS_sched_setattr | libc::SYS_sched_rr_get_interval => {
-            let thread = kernel_number(Taken::of(a)).cast_unsigned() as usize;
             let buffers = [Buffer::write(b as *mut u8, SCHEDULING)];
             // SAFETY: the caller's promise.
-            Some(unsafe { present(&buffers, number, [thread, b, c, d]) })
+            Some(unsafe { present(&buffers, number, [thread(), b, c, d]) })
         }
         libc::SYS_pkey_mprotect => {
             // SAFETY: the caller's promise.

@@ -74,10 +74,8 @@ pub(super) fn is_ours(node: &Node, protection: c_int, fd: c_int) -> bool {
 /// True if the kernel says that somebody, of this program or another one, has the file open to write it. Of files of other computers, and of
 /// those of other users, it does not know.
 fn is_open_for_writing(fd: c_int) -> bool {
-    /// That of `fcntl` which sets a lease, and the one that sets the signal for it.
-    const SET_LEASE: c_int = 1024;
+    /// The command of `fcntl` that sets the signal for a lease.
     const SET_SIGNAL: c_int = 10;
-    const OF_ANOTHER_COMPUTER: i64 = 0x6969;
     uninterrupted(|| {
         let before = crate::errno::get();
         let path = format!("/proc/self/fd/{fd}\0");
@@ -89,10 +87,10 @@ fn is_open_for_writing(fd: c_int) -> bool {
             let mut system: libc::statfs = std::mem::zeroed();
             gondwana_sys::syscall!(libc::SYS_fstatfs, own, &raw mut system);
             gondwana_sys::syscall!(libc::SYS_fcntl, own, SET_SIGNAL, libc::SIGURG);
-            let taken = gondwana_sys::syscall!(libc::SYS_fcntl, own, SET_LEASE, libc::F_RDLCK);
+            let taken = gondwana_sys::syscall!(libc::SYS_fcntl, own, libc::F_SETLEASE, libc::F_RDLCK);
             let refused = own >= 0 && taken < 0 && crate::errno::get() == libc::EAGAIN;
             gondwana_sys::syscall!(libc::SYS_close, own);
-            refused && system.f_type != OF_ANOTHER_COMPUTER
+            refused && system.f_type != libc::NFS_SUPER_MAGIC
         };
         crate::errno::set(before);
         is_open
