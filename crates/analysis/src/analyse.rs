@@ -295,7 +295,7 @@ impl Describe<'_> {
         // Of lines, those that were not lost falsely would have been fetched all the same.
         let fetches = match self.lines {
             true => false_misses,
-            false => page.uses.values().fold(0_u64, |sum, used| sum.saturating_add(used.fetches)),
+            false => page.uses.values().fold(0_u64, |sum, used| sum.saturating_add(used.arrivals())),
         };
         FalselySharedPage { page: key.0, fetches, writers }
     }

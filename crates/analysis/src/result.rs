@@ -273,7 +273,7 @@ pub struct Field {
 pub struct FalselySharedPage {
     /// First address of the page.
     pub page: u64,
-    /// How often it was fetched.
+    /// How often it was fetched, or came along with other pages where another node's write had taken it away.
     pub fetches: u64,
     /// The bytes that each node writes or reads, in ascending order.
     pub writers: Vec<UsedBytes>,

@@ -2,18 +2,25 @@
 
 use super::{Advice, AdviceKind};
 use crate::numbers::whole;
-use crate::{Area, FalselySharedPage, UsedBytes};
+use crate::{Analysis, Area, FalselySharedPage, Totals, UsedBytes};
 use gondwana_page::PAGE_SIZE;
 use gondwana_plan::Traffic;
-use gondwana_recording::RunRecord;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// How many ranges of bytes are named.
 const SHOWN: usize = 6;
 
-/// Advises to separate data of different nodes, if they share pages of the area.
-pub(super) fn advise(run: &RunRecord, area: &Area) -> Option<Advice> {
+/// Advises to separate data of different nodes, if they share pages of the area, and enough of them come again: of
+/// all pages that nodes receive in the run, at least the share `least`.
+///
+/// Pages that come along with others count here, though nobody requests them: they went because another node wrote,
+/// and each of its first writes afterwards waits.
+pub(super) fn advise(analysis: &Analysis, area: &Area, least: f64) -> Option<Advice> {
+    if (again(area) as f64) < (received(&analysis.totals) as f64 * least).max(1.0) {
+        return None;
+    }
+    let run = &analysis.run;
     let lines = run.exchanges_lines();
     let unit = if lines { "lines" } else { "pages" };
     let aligned = if lines { String::new() } else { format!(" (aligned to {PAGE_SIZE} bytes)") };
@@ -53,16 +60,24 @@ pub(super) fn advise(run: &RunRecord, area: &Area) -> Option<Advice> {
     Some(Advice { area: area.name.clone(), kind, reason, saving, entries: vec![], change })
 }
 
-/// Fetches beyond the first by each node, with the diffs and notices that go with them.
-fn saved(area: &Area) -> u64 {
+/// Fetches of falsely shared pages beyond the first by each node.
+fn again(area: &Area) -> u64 {
     let again = |shared: &FalselySharedPage| {
         let nodes: BTreeSet<u16> = shared.writers.iter().map(|writer| writer.node).collect();
         shared.fetches.saturating_sub(nodes.len() as u64)
     };
-    let again: u64 = area.falsely_shared.iter().map(again).sum();
-    let fetches = (area.totals.reads + area.totals.writes).max(1);
-    let all = area.totals.requests();
-    whole((again as f64 / fetches as f64 * all as f64).min(all as f64))
+    area.falsely_shared.iter().map(again).fold(0, u64::saturating_add)
+}
+
+/// The pages that nodes received, for requests and along with others.
+fn received(totals: &Totals) -> u64 {
+    [totals.reads, totals.writes, totals.ahead].into_iter().fold(0, u64::saturating_add)
+}
+
+/// The requests that would go: the share of fetches that would, with the diffs and notices that go with them.
+fn saved(area: &Area) -> u64 {
+    let all = area.totals.requests() as f64;
+    whole((again(area) as f64 / received(&area.totals).max(1) as f64 * all).min(all))
 }
 
 /// The users of the parts of a page: `counters[0] to counters[3] (node 0 writes) and counters[4] (node 1 reads) are`;

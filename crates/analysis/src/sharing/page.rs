@@ -56,6 +56,18 @@ pub(crate) struct NodeUse {
     ahead: u64,
 }
 
+impl NodeUse {
+    /// How often the page was prefetched, if the node has lost it to writers.
+    fn again_ahead(&self) -> u64 {
+        if self.losses > 0 { self.ahead } else { 0 }
+    }
+
+    /// How often the page came: fetched, or prefetched after a loss.
+    pub(crate) fn arrivals(&self) -> u64 {
+        self.fetches.saturating_add(self.again_ahead())
+    }
+}
+
 /// The use of a page by all nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct PageHistory {
@@ -125,13 +137,13 @@ impl PageHistory {
         for (&node, used) in &mut self.uses {
             // A page that was prefetched after it was lost would otherwise have been fetched, where the node usually
             // does so.
-            if used.losses > 0 && used.ahead > 0 {
+            if used.again_ahead() > 0 {
                 let own = self.misses.iter_mut().filter(|miss| miss.node == node);
                 if let Some(usual) = own.max_by_key(|miss| miss.count) {
-                    usual.count += used.ahead;
+                    usual.count += used.again_ahead();
                 } else {
                     let at = self.range.clone();
-                    self.misses.push(Miss { node, peer: node, at, count: used.ahead, write: false });
+                    self.misses.push(Miss { node, peer: node, at, count: used.again_ahead(), write: false });
                 }
             }
             if let Some(span) = writes.by(node, self.range.start).filter(|_| exact) {

@@ -47,6 +47,38 @@ fn a_hot_field_is_moved_away() {
     assert!(advice.entries.is_empty());
 }
 
+/// Its pages are hardly requested, as they come along with those of another area.
+#[test]
+fn a_page_that_comes_along_with_others_costs_as_much() {
+    let mut analysis = empty();
+    analysis.areas.push(area("grid", variable("grid"), vec![pages(0..1)]));
+    uses(&mut analysis, 0, 1, 1000, 1000);
+    let start = (FIRST + 1) * PAGE;
+    let user = |node, writes, at: u64, name: &str| UsedBytes {
+        node,
+        writes,
+        bytes: start + at..start + at + 8,
+        name: name.to_owned(),
+    };
+    let fetched = |fetches| FalselySharedPage {
+        page: start,
+        fetches,
+        writers: vec![user(1, false, 0, "state.limit"), user(0, true, 8, "state.hits")],
+    };
+    let mut state = area("state", variable("state"), vec![pages(1..2)]);
+    (state.totals.reads, state.totals.ahead) = (8, 90);
+    (analysis.totals.reads, analysis.totals.ahead) = (analysis.totals.reads + 8, 90);
+    state.falsely_shared = vec![fetched(98)];
+    analysis.areas.push(state);
+    let advised = |analysis: &Analysis| {
+        let advice = advise(analysis).into_iter().find(|advice| advice.kind == AdviceKind::Regroup);
+        advice.map(|advice| (advice.area, advice.saving.requests))
+    };
+    assert_eq!(advised(&analysis), Some(("state".to_owned(), 7)));
+    analysis.areas[1].falsely_shared = vec![fetched(12)];
+    assert_eq!(advised(&analysis), None);
+}
+
 #[test]
 fn bytes_without_names_are_named_by_address() {
     let mut analysis = empty();
