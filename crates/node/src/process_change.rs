@@ -39,6 +39,8 @@ pub enum ProcessChange {
         /// Its number.
         descriptor: i32,
     },
+    /// A thread locks records of files: from now on a descriptor that is closed may give up some.
+    LockRecords,
     /// A stream of the sender is not at its end any more.
     UnmarkStream {
         /// As in [`StreamCall`](crate::StreamCall).

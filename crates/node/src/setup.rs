@@ -92,6 +92,15 @@ impl Setup {
         matches!(self.boot.fabric, FabricBoot::Shm { .. })
     }
 
+    /// The first node of this node's computer.
+    #[must_use]
+    pub fn first_on_computer(&self) -> NodeId {
+        let FabricBoot::Tcp { peers, .. } = &self.boot.fabric else { return NodeId(0) };
+        let own = self.id().index();
+        let first = peers.iter().position(|peer| peer.ip() == peers[own].ip());
+        NodeId(u16::try_from(first.unwrap_or(own)).expect("there are fewer nodes"))
+    }
+
     /// True if the address is shared by all nodes.
     #[inline]
     #[must_use]

@@ -1,12 +1,13 @@
 //! The end of the program.
 
 use crate::io::buffered::{may_hold_input, may_hold_output};
-use crate::io::{channels, delegations, output, stream_locks};
+use crate::io::{channels, delegations, output, stream_locks, unlocked_output};
 use crate::private_stack::uninterrupted;
 use crate::report;
 use gondwana_node::{Ending, Node, ProcessChange, Thread};
 use libc::{FILE, c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::time::{Duration, Instant};
 
 unsafe extern "C" {
     static mut stdout: *mut FILE;
@@ -22,23 +23,45 @@ pub(crate) fn begin() {
     STANDARD_OUTPUT.store(unsafe { stdout }, Ordering::Relaxed);
 }
 
-/// Flushes standard output, unless a thread is just using it, or nothing stays in it. In the second case a thread may be using it without
-/// its lock, by functions such as `putc_unlocked`: a byte that is there for a moment would be written twice.
+/// How long a release waits for another thread's call on standard output, at most: that may itself wait, for who reads a pipe or for
+/// what the calling thread does next.
+const LONGEST_CALL: Duration = Duration::from_millis(10);
+
+/// Flushes standard output for the calling thread, if it holds something.
 pub(crate) fn flush_output() {
     let stream = STANDARD_OUTPUT.load(Ordering::Relaxed);
-    if output::stays_unbuffered(stream) {
+    if output::stays_unbuffered(stream) || channels::writes_out() {
         return;
     }
     // SAFETY: the stream exists as long as the process; the lock keeps others away from it.
     unsafe {
-        if !channels::writes_out()
-            && may_hold_output(stream)
-            && crate::real!(ftrylockfile: fn(*mut FILE) -> c_int)(stream) == 0
-        {
-            crate::real!(fflush_unlocked: fn(*mut FILE) -> c_int)(stream);
+        if unlocked_output::must_flush(stream) && lock_output(stream) {
+            unlocked_output::flush(stream, || {
+                crate::real!(fflush_unlocked: fn(*mut FILE) -> c_int)(stream);
+            });
             crate::real!(funlockfile: fn(*mut FILE))(stream);
         }
     }
+}
+
+/// Locks standard output; false if the program keeps it locked, or a call of another thread takes too long.
+///
+/// # Safety
+/// It is this node's standard output.
+unsafe fn lock_output(stream: *mut FILE) -> bool {
+    // SAFETY: the caller's promise.
+    let try_lock = || unsafe { crate::real!(ftrylockfile: fn(*mut FILE) -> c_int)(stream) == 0 };
+    if try_lock() {
+        return true;
+    }
+    let until = Instant::now() + LONGEST_CALL;
+    while Thread::is_of_program() && !stream_locks::is_output_kept() && Instant::now() < until {
+        std::thread::yield_now();
+        if try_lock() {
+            return true;
+        }
+    }
+    false
 }
 
 /// True if standard output must be flushed before a thread unlocks: the next holder, perhaps on another node, prints
@@ -46,7 +69,7 @@ pub(crate) fn flush_output() {
 #[inline]
 pub(crate) fn has_output_for_next(node: &Node) -> bool {
     // SAFETY: the stream exists as long as the process.
-    node.has_company() && unsafe { may_hold_output(STANDARD_OUTPUT.load(Ordering::Relaxed)) }
+    node.has_company() && unsafe { unlocked_output::must_flush(STANDARD_OUTPUT.load(Ordering::Relaxed)) }
 }
 
 /// Called before a thread unlocks.

@@ -1,7 +1,9 @@
 //! How a process becomes a node: before the program's own start-up code runs.
 
 use crate::io::fork_handlers::{self, ForkHandlers};
-use crate::io::{descriptors, output, stream_memory, stream_order, streams_elsewhere, streams_for_others};
+use crate::io::{
+    descriptors, output, record_locks, stream_memory, stream_order, streams_elsewhere, streams_for_others,
+};
 use crate::numbers::many;
 use crate::stack::on_stack;
 use crate::{
@@ -171,6 +173,10 @@ fn apply(change: &ProcessChange) -> c_int {
         ProcessChange::CloseDescriptor { descriptor } => descriptors::close_here(descriptor),
         ProcessChange::ForgetDescriptor { descriptor } => {
             descriptors::forget(descriptor);
+            0
+        }
+        ProcessChange::LockRecords => {
+            record_locks::note_use();
             0
         }
         ProcessChange::UnmarkStream { stream } => streams_elsewhere::unmark(stream),

@@ -15,12 +15,17 @@ const WRITE_BASE: usize = 32;
 const WRITE_PTR: usize = 40;
 const WRITE_END: usize = 48;
 const BUFFER: usize = 56;
+const BUFFER_END: usize = 64;
 const DESCRIPTOR: usize = 112;
 /// The lock: its state, the owner's recursion count, and the owner.
 const LOCK: usize = 136;
 const OWNER: usize = 8;
 /// Where the C library believes the descriptor to be; -1 if it does not know.
 const OFFSET: usize = 144;
+/// Flags of the first member: the stream has no buffer, it writes out each line, it has written last.
+const UNBUFFERED: c_int = 0x2;
+const LINE_BUFFERED: c_int = 0x200;
+const IS_WRITING: c_int = 0x800;
 /// The flag of a stream that reads what was put back, in the first member.
 const IN_BACKUP: c_int = 0x100;
 /// Positive if characters are wide.
@@ -184,6 +189,38 @@ pub(crate) unsafe fn room(stream: *const FILE) -> usize {
         let room = member(stream, WRITE_END).saturating_sub(member(stream, WRITE_PTR));
         if is_wide(stream) { 0 } else { room }
     }
+}
+
+/// Sets where inlined code finds the end of the room for bytes to write, if it puts any there without a call.
+///
+/// # Safety
+/// As for [`next_and_end`].
+unsafe fn set_write_end(stream: *mut FILE, from: usize) {
+    // SAFETY: as promised.
+    unsafe {
+        let flags = stream.cast::<c_int>().read_volatile();
+        if flags & (IS_WRITING | LINE_BUFFERED | UNBUFFERED) == IS_WRITING && !is_wide(stream) {
+            stream.cast::<u8>().add(WRITE_END).cast::<usize>().write_volatile(member(stream, from));
+        }
+    }
+}
+
+/// Shows the room that the buffer has for bytes to write.
+///
+/// # Safety
+/// As for [`next_and_end`].
+pub(super) unsafe fn show_room(stream: *mut FILE) {
+    // SAFETY: as promised.
+    unsafe { set_write_end(stream, BUFFER_END) };
+}
+
+/// Has inlined code call the C library for the next byte that it writes, as though the buffer had no room.
+///
+/// # Safety
+/// As for [`next_and_end`].
+pub(super) unsafe fn hide_room(stream: *mut FILE) {
+    // SAFETY: as promised.
+    unsafe { set_write_end(stream, WRITE_PTR) };
 }
 
 /// True if the calling thread has locked the stream, perhaps inside a call on it.

@@ -94,6 +94,7 @@ fn print_behind_first() {
     }
 }
 
-fn is_output(stream: *mut FILE) -> bool {
+/// True for this node's standard output.
+pub(super) fn is_output(stream: *mut FILE) -> bool {
     stream_memory::common_name_of(stream) == Some(StreamCall::OUTPUT)
 }

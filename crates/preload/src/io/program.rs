@@ -14,8 +14,6 @@ crate::guarded! {
     fn ioctl[fd](fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
         Buffer::write(argument, argument_of(request))
     }
-    fn fcntl[fd](fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
-    fn fcntl64[fd](fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
     fn prctl(operation: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int { named_by(operation, a) }
     fn sendfile[out, input; giving out](out: c_int, input: c_int, offset: *mut libc::off_t, count: usize) -> ssize_t {
         Buffer::result(offset)
@@ -93,12 +91,6 @@ fn named_by(operation: c_int, argument: c_ulong) -> Buffer {
         libc::PR_GET_PDEATHSIG => Buffer::result(argument as *mut c_int),
         _ => Buffer::read(std::ptr::null::<u8>(), 0),
     }
-}
-
-/// The lock description that some commands of `fcntl` take.
-fn lock_of(command: c_int, argument: c_ulong) -> Buffer {
-    let locking = matches!(command, libc::F_GETLK | libc::F_SETLK | libc::F_SETLKW);
-    Buffer::result(if locking { argument as *mut libc::flock } else { std::ptr::null_mut() })
 }
 
 /// `syscall`: futexes on shared memory become cluster-wide futexes, and what this library does under a name it does by number, too; other

@@ -1,10 +1,9 @@
 //! The locks of streams (`flockfile`), which threads of all nodes have in common: the stream's own, at the node that has opened
 //! it. A thread of another node has it as long as it likes, and makes its calls under it.
 
-use super::buffered;
 use super::delegations::{self, Locked};
-use super::stream_memory;
 use super::streams_elsewhere::{Elsewhere, elsewhere};
+use super::{buffered, output, stream_memory};
 use crate::exit::flush_output;
 use crate::private_stack::uninterrupted;
 use crate::pthread::native_self;
@@ -25,6 +24,28 @@ static HELD: Mutex<BTreeMap<usize, Holder>> = Mutex::new(BTreeMap::new());
 
 /// How many there are.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// How often standard output of this node is locked by `flockfile`.
+static OUTPUT_LOCKS: AtomicUsize = AtomicUsize::new(0);
+
+/// True if a thread of the program keeps standard output of this node locked, or is about to. It may do so for long.
+pub(crate) fn is_output_kept() -> bool {
+    OUTPUT_LOCKS.load(Ordering::SeqCst) > 0
+}
+
+/// A thread is about to lock a stream.
+fn keep(stream: *mut FILE) {
+    if output::is_output(stream) {
+        OUTPUT_LOCKS.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// It has unlocked it, or not locked it.
+fn let_go(stream: *mut FILE) {
+    if output::is_output(stream) {
+        OUTPUT_LOCKS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 /// The owner of a lock that a thread of another node has: no thread of this one.
 const ELSEWHERE: u64 = 1;
@@ -52,6 +73,7 @@ pub(super) fn as_holder<R>(stream: *mut FILE, thread: u64, call: impl FnOnce() -
 
 /// In [`as_holder`], on a stream that the calling thread has locked: locks it once more, for the thread of another node.
 pub(super) fn lock_for(stream: *mut FILE, thread: u64) {
+    keep(stream);
     Locked::new(stream).keep();
     uninterrupted(move || {
         let mut held = lock(&HELD);
@@ -81,6 +103,7 @@ pub(super) fn unlock_for(stream: *mut FILE, thread: u64) {
     }
     // SAFETY: it was locked for that thread.
     unsafe { crate::real!(funlockfile: fn(*mut FILE))(stream) };
+    let_go(stream);
 }
 
 /// No thread of another node has locked the stream any more.
@@ -118,6 +141,7 @@ fn first_of(stream: *mut FILE) -> Option<Elsewhere> {
 
 /// Locks a stream of this node.
 fn lock_here(stream: *mut FILE) {
+    keep(stream);
     let locked = Locked::new(stream);
     delegations::recall(stream);
     locked.keep();
@@ -147,11 +171,13 @@ pub(super) unsafe extern "C" fn ftrylockfile(stream: *mut FILE) -> c_int {
     if first.as_ref().is_some_and(|first| !first.try_lock()) {
         return 1;
     }
+    keep(stream);
     if let Some(locked) = Locked::at_once(stream) {
         delegations::recall(stream);
         locked.keep();
         return 0;
     }
+    let_go(stream);
     if let Some(first) = first {
         first.unlock();
     }
@@ -170,6 +196,7 @@ pub(super) unsafe extern "C" fn funlockfile(stream: *mut FILE) {
     }
     // SAFETY: forwards the caller's argument.
     unsafe { crate::real!(funlockfile: fn(*mut FILE))(stream) };
+    let_go(stream);
     if let Some(first) = first_of(stream) {
         first.unlock();
     }

@@ -2,19 +2,22 @@
 //!
 //! The C library reads, writes and closes the descriptors of its streams by functions that are in constant tables: when a buffer is empty
 //! or full, at a flush, a close, and the end of the program. Functions of this library take their places there. So what only uses a
-//! buffer costs nothing, inlined code included.
+//! buffer costs nothing, inlined code included. By two more of the tables' functions `unlocked_output` learns who prints.
 
 use super::buffered;
 use super::channels::{giving_stream, taking_stream};
 use super::descriptors::forget_kind;
-use super::output;
+use super::record_locks::closing;
+use super::{output, unlocked_output};
 use crate::next_function;
 use crate::report;
 use gondwana_elf::loaded;
 use gondwana_interpose::{NextFunction, c_name};
-use libc::{FILE, c_int, c_void, ssize_t};
+use libc::{FILE, c_int, c_void, size_t, ssize_t};
 
 type Transfer = unsafe extern "C" fn(*mut FILE, *mut c_void, ssize_t) -> ssize_t;
+type Put = unsafe extern "C" fn(*mut FILE, *const c_void, size_t) -> size_t;
+type Overflow = unsafe extern "C" fn(*mut FILE, c_int) -> c_int;
 type Close = unsafe extern "C" fn(*mut FILE) -> c_int;
 
 /// Puts this library's functions into the C library's tables. No other thread may run yet.
@@ -29,6 +32,8 @@ pub(crate) fn begin() {
     for (function, replacement) in [
         (&READ, read as *const () as usize),
         (&WRITE, write as *const () as usize),
+        (&PUT, put as *const () as usize),
+        (&OVERFLOW, overflow as *const () as usize),
         (&CLOSE, close as *const () as usize),
         (&CLOSE_COMMAND, close_command as *const () as usize),
     ] {
@@ -53,6 +58,8 @@ pub(crate) fn begin() {
 
 static READ: NextFunction = NextFunction::new(c_name!(_IO_file_read));
 static WRITE: NextFunction = NextFunction::new(c_name!(_IO_file_write));
+static PUT: NextFunction = NextFunction::new(c_name!(_IO_file_xsputn));
+static OVERFLOW: NextFunction = NextFunction::new(c_name!(_IO_file_overflow));
 static CLOSE: NextFunction = NextFunction::new(c_name!(_IO_file_close));
 static CLOSE_COMMAND: NextFunction = NextFunction::new(c_name!(_IO_proc_close));
 
@@ -79,6 +86,24 @@ unsafe extern "C" fn write(stream: *mut FILE, source: *mut c_void, bytes: ssize_
     }
 }
 
+/// Puts bytes into the buffer of a stream, or writes them out.
+unsafe extern "C" fn put(stream: *mut FILE, source: *const c_void, bytes: size_t) -> size_t {
+    // SAFETY: as in `read`.
+    unsafe {
+        let real: Put = std::mem::transmute(next_function::address(&PUT));
+        unlocked_output::printing(stream, || real(stream, source, bytes))
+    }
+}
+
+/// Puts a byte for which there was no room into the buffer of a stream.
+unsafe extern "C" fn overflow(stream: *mut FILE, byte: c_int) -> c_int {
+    // SAFETY: as in `read`.
+    unsafe {
+        let real: Overflow = std::mem::transmute(next_function::address(&OVERFLOW));
+        unlocked_output::printing(stream, || real(stream, byte))
+    }
+}
+
 /// Closes the descriptor of a stream, which the other end notices.
 unsafe fn close_by(function: &'static NextFunction, stream: *mut FILE) -> c_int {
     // SAFETY: as in `read`.
@@ -88,7 +113,7 @@ unsafe fn close_by(function: &'static NextFunction, stream: *mut FILE) -> c_int 
         giving_stream(descriptor, || {
             // Right after it, another thread may open something at that number.
             forget_kind(descriptor);
-            real(stream)
+            closing(descriptor, || real(stream))
         })
     }
 }

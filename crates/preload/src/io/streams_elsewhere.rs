@@ -292,10 +292,15 @@ pub(crate) fn unmark(stream: u64) -> c_int {
 }
 
 /// Defines interposed functions: names with one signature, how the call is made on a stream of this node, and the code for a
-/// stream of another node. A call that reads or moves is made on the `whole` stream; one that does so without a lock is `unlocked`.
+/// stream of another node. A call that reads or moves is made on the `whole` stream; one that does so without a lock is
+/// `unlocked`; one that comes from inlined code that writes is `inlined`.
 macro_rules! also_elsewhere {
     (@each [$($name:ident)*] $function:tt) => { $(also_elsewhere! { @one $name $function })* };
     (@here plain $stream:expr, $call:expr) => { $call };
+    (@here inlined $stream:expr, $call:expr) => {{
+        $crate::io::unlocked_output::inlined($stream);
+        $call
+    }};
     (@here whole $stream:expr, $call:expr) => { $crate::io::delegations::whole($stream, || $call) };
     (@here unlocked $stream:expr, $call:expr) => {{
         $crate::io::delegations::recall_unlocked($stream);
@@ -363,7 +368,7 @@ also_elsewhere! {
         (stream: *mut FILE) -> c_int, unlocked stream => |there| there.get()
     }
     [__overflow] {
-        (stream: *mut FILE, byte: c_int) -> c_int, plain stream => |there| there.put(numbers::byte(byte))
+        (stream: *mut FILE, byte: c_int) -> c_int, inlined stream => |there| there.put(numbers::byte(byte))
     }
     [getchar] {
         () -> c_int, whole stream_memory::standard_input() => |there| there.get()

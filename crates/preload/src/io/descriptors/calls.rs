@@ -6,6 +6,7 @@ use super::status::forget_kind;
 use super::stops::{self, Numbers, other_owner};
 use super::{Place, borrow, events, is_free, place, refuse, reopened};
 use crate::io::channels::giving;
+use crate::io::record_locks::closing;
 use crate::io::{Buffer, with_buffers_returning_error};
 use gondwana_sys::Argument;
 use libc::{c_char, c_int, c_uint, gid_t, loff_t, mode_t, off_t, pid_t, size_t, ssize_t, timespec, uid_t};
@@ -23,8 +24,6 @@ crate::guarded! {
     fn fallocate[fd](fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int {}
     fn fallocate64[fd](fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int {}
     fn flock[fd; locking fd](fd: c_int, operation: c_int) -> c_int {}
-    fn lockf[fd](fd: c_int, command: c_int, length: off_t) -> c_int {}
-    fn lockf64[fd](fd: c_int, command: c_int, length: off_t) -> c_int {}
     fn fchmod[fd](fd: c_int, mode: mode_t) -> c_int {}
     fn fchown[fd](fd: c_int, user: uid_t, group: gid_t) -> c_int {}
     fn futimens[fd](fd: c_int, times: *const timespec) -> c_int { Buffer::read(times, 2 * size_of::<timespec>()) }
@@ -108,7 +107,7 @@ pub(crate) unsafe extern "C" fn close(fd: c_int) -> c_int {
         return 0;
     }
     giving(fd, || match place(&[fd], "close") {
-        Place::Here => close_here(fd),
+        Place::Here => closing(fd, || close_here(fd)),
         Place::There(there) => there.call("close", &[fd.into()], &[]),
         Place::Nowhere => -1,
     })
@@ -170,7 +169,7 @@ fn duplicate(name: &str, old: c_int, new: c_int, flags: c_int, call: impl FnOnce
     if !is_free(new, name) {
         return -1;
     }
-    let result = giving(new, call);
+    let result = giving(new, || closing(new, call));
     if result >= 0 {
         stops::taken(new);
         borrow::recall(new);
