@@ -39,6 +39,11 @@ pub enum ProcessChange {
         /// Its number.
         descriptor: i32,
     },
+    /// A node is about to start its first child.
+    HasChildren {
+        /// The node.
+        node: u16,
+    },
     /// A thread locks records of files: from now on a descriptor that is closed may give up some.
     LockRecords,
     /// A stream of the sender is not at its end any more.

@@ -2,7 +2,8 @@
 
 use crate::io::fork_handlers::{self, ForkHandlers};
 use crate::io::{
-    descriptors, output, record_locks, stream_memory, stream_order, streams_elsewhere, streams_for_others,
+    children, descriptors, output, record_locks, stream_memory, stream_order, streams_elsewhere,
+    streams_for_others,
 };
 use crate::numbers::many;
 use crate::stack::on_stack;
@@ -173,6 +174,10 @@ fn apply(change: &ProcessChange) -> c_int {
         ProcessChange::CloseDescriptor { descriptor } => descriptors::close_here(descriptor),
         ProcessChange::ForgetDescriptor { descriptor } => {
             descriptors::forget(descriptor);
+            0
+        }
+        ProcessChange::HasChildren { node } => {
+            children::note_parent(node);
             0
         }
         ProcessChange::LockRecords => {

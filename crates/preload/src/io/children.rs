@@ -1,11 +1,21 @@
-//! Waiting for child processes. The kernel forgets a child before it writes what became of it.
+//! Waiting for child processes. Those of the program are children of the nodes whose threads have started them, and any thread may wait
+//! for any of them.
+//!
+//! The kernel forgets a child before it writes what became of it, so that it writes to memory that stays with its thread.
 
+use super::buffers::Buffer;
+use super::descriptors::There;
 use super::written::written;
 use crate::pthread::cancel::at_point_if;
+use gondwana_locks::lock;
+use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{c_int, c_uint, id_t, pid_t, rusage, siginfo_t};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::mem::zeroed;
 use std::ptr::null_mut;
+use std::sync::Mutex;
+use std::time::Duration;
 
 /// What became of a child.
 #[derive(Clone, Copy)]
@@ -21,6 +31,99 @@ thread_local! {
     static ENDED: Cell<Ended> = const { Cell::new(unsafe { zeroed() }) };
 }
 
+/// The nodes that have started children, this one included.
+static PARENTS: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+
+/// How long a thread pauses that waits for children of several nodes, from first to last.
+const PAUSES: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(5));
+
+/// The calling thread is about to start a child. The other nodes know before it exists.
+pub(super) fn begin() {
+    if let Some(node) = Node::current().filter(|_| !Thread::inside_runtime())
+        && note_parent(node.id().0)
+    {
+        // Noting it cannot fail.
+        let _ = node.change_elsewhere(ProcessChange::HasChildren { node: node.id().0 });
+    }
+}
+
+/// A node has started a child, or is about to; false if that was known.
+pub(crate) fn note_parent(node: u16) -> bool {
+    lock(&PARENTS).insert(node)
+}
+
+/// The nodes that have started children.
+pub(crate) fn parents() -> Vec<usize> {
+    lock(&PARENTS).iter().copied().map(usize::from).collect()
+}
+
+/// The other nodes that may have children.
+fn elsewhere() -> Vec<There> {
+    let Some(node) = Node::current().filter(|_| !Thread::inside_runtime()) else { return vec![] };
+    let own = node.id().index();
+    parents().into_iter().filter(|&owner| owner != own).map(|owner| There { node, owner }).collect()
+}
+
+/// The outcome of a call that waits.
+enum Outcome<T> {
+    Child(T),
+    /// There are such children, and none has changed.
+    NotYet,
+    /// There is no such child.
+    NoChild,
+    /// `errno` is set.
+    Failed,
+}
+
+/// Waits for a child of any node. `is_one` tells whether only one child can be meant, `ask` makes the call with some options here or at
+/// another node.
+fn wait_for<T>(is_one: bool, options: c_int, ask: impl Fn(Option<There>, c_int) -> Outcome<T>) -> Outcome<T> {
+    let places: Vec<Option<There>> = std::iter::once(None).chain(elsewhere().into_iter().map(Some)).collect();
+    if is_one || places.len() == 1 {
+        let asked = places.into_iter().map(|place| ask(place, options));
+        return asked
+            .into_iter()
+            .find(|outcome| !matches!(outcome, Outcome::NoChild))
+            .unwrap_or(Outcome::NoChild);
+    }
+    let mut pause = PAUSES.0;
+    loop {
+        let mut left = vec![];
+        for &place in &places {
+            match ask(place, options | libc::WNOHANG) {
+                Outcome::NoChild => {}
+                Outcome::NotYet => left.push(place),
+                outcome => return outcome,
+            }
+        }
+        match left[..] {
+            [] => return Outcome::NoChild,
+            _ if options & libc::WNOHANG != 0 => return Outcome::NotYet,
+            [place] => return ask(place, options),
+            _ => std::thread::sleep(pause),
+        }
+        pause = PAUSES.1.min(pause * 2);
+    }
+}
+
+/// The outcome for the caller: what `found` makes of a child, `none` if none has changed, or -1.
+fn result<T>(outcome: Outcome<T>, found: impl FnOnce(T) -> c_int, none: c_int) -> c_int {
+    match outcome {
+        Outcome::Child(child) => found(child),
+        Outcome::NotYet => none,
+        Outcome::NoChild => {
+            crate::errno::set(libc::ECHILD);
+            -1
+        }
+        Outcome::Failed => -1,
+    }
+}
+
+/// The outcome of a call that has failed.
+fn failure<T>() -> Outcome<T> {
+    if crate::errno::get() == libc::ECHILD { Outcome::NoChild } else { Outcome::Failed }
+}
+
 /// # Safety
 /// As the C library's `wait4`.
 #[unsafe(no_mangle)]
@@ -30,26 +133,60 @@ pub(super) unsafe extern "C-unwind" fn wait4(
     options: c_int,
     usage: *mut rusage,
 ) -> pid_t {
-    at_point_if(true, || {
-        let (child, ended) = written(&ENDED, |place| {
-            // SAFETY: the place is this thread's own.
-            unsafe {
-                let (status, used) = (&raw mut (*place).status, &raw mut (*place).usage);
-                let used = if usage.is_null() { null_mut() } else { used };
-                crate::real!(wait4: fn(pid_t, *mut c_int, c_int, *mut rusage) -> pid_t)(
-                    pid, status, options, used,
-                )
+    let ask = |place: Option<There>, options: c_int| {
+        let (child, status, used) = match place {
+            None => {
+                let (child, ended) = written(&ENDED, |place| {
+                    // SAFETY: the place is this thread's own.
+                    unsafe {
+                        let (status, used) = (&raw mut (*place).status, &raw mut (*place).usage);
+                        let used = if usage.is_null() { null_mut() } else { used };
+                        gondwana_wait4_here(pid, status, options, used)
+                    }
+                });
+                (child, ended.status, ended.usage)
             }
-        });
-        if child > 0 {
-            // SAFETY: the caller passes null or places for the results.
-            unsafe {
-                put(status, ended.status);
-                put(usage, ended.usage);
+            Some(there) => {
+                // SAFETY: an all-zero structure is valid.
+                let mut used: Box<rusage> = Box::new(unsafe { zeroed() });
+                let mut status = Box::new(0);
+                let (to_status, to_usage) = (&raw mut *status, &raw mut *used);
+                let words = [pid.into(), to_status as i64, options.into(), to_usage as i64];
+                let buffers = [Buffer::result(to_status), Buffer::result(to_usage)];
+                (there.call("gondwana_wait4_here", &words, &buffers), *status, *used)
             }
+        };
+        match child {
+            0 => Outcome::NotYet,
+            -1 => failure(),
+            _ => Outcome::Child((child, status, used)),
+        }
+    };
+    let found = |(child, ended, used)| {
+        // SAFETY: the caller passes null or places for the results.
+        unsafe {
+            put(status, ended);
+            put(usage, used);
         }
         child
-    })
+    };
+    at_point_if(true, || result(wait_for(pid > 0, options, ask), found, 0))
+}
+
+/// Waits for children of this node, also for threads of other nodes.
+///
+/// # Safety
+/// As the C library's `wait4`.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn gondwana_wait4_here(
+    pid: pid_t,
+    status: *mut c_int,
+    options: c_int,
+    usage: *mut rusage,
+) -> pid_t {
+    let real = crate::real!(wait4: fn(pid_t, *mut c_int, c_int, *mut rusage) -> pid_t);
+    // SAFETY: forwards the caller's arguments.
+    unsafe { real(pid, status, options, usage) }
 }
 
 /// # Safety
@@ -61,18 +198,64 @@ pub(super) unsafe extern "C-unwind" fn waitid(
     info: *mut siginfo_t,
     options: c_int,
 ) -> c_int {
-    at_point_if(true, || {
-        // SAFETY: the place is this thread's own.
-        let (failed, ended) = written(&ENDED, |place| unsafe {
-            let info = if info.is_null() { null_mut() } else { &raw mut (*place).info };
-            crate::real!(waitid: fn(c_uint, id_t, *mut siginfo_t, c_int) -> c_int)(kind, id, info, options)
-        });
-        if failed == 0 {
-            // SAFETY: the caller passes null or a place for the result.
-            unsafe { put(info, ended.info) };
+    let ask = |place: Option<There>, options: c_int| {
+        let (failed, info) = match place {
+            None => {
+                let (failed, ended) = written(&ENDED, |place| {
+                    // SAFETY: the place is this thread's own. An all-zero structure is valid.
+                    unsafe {
+                        (*place).info = zeroed();
+                        gondwana_waitid_here(kind, id, &raw mut (*place).info, options)
+                    }
+                });
+                (failed, ended.info)
+            }
+            Some(there) => {
+                // SAFETY: an all-zero structure is valid.
+                let mut info: Box<siginfo_t> = Box::new(unsafe { zeroed() });
+                let to_info = &raw mut *info;
+                let words = [kind.into(), id.into(), to_info as i64, options.into()];
+                (there.call("gondwana_waitid_here", &words, &[Buffer::result(to_info)]), *info)
+            }
+        };
+        // SAFETY: the kernel has filled it in, or it is zero.
+        match (failed, unsafe { info.si_pid() }) {
+            (0, 0) => Outcome::NotYet,
+            (0, _) => Outcome::Child(info),
+            _ => failure(),
         }
-        failed
+    };
+    let found = |ended| {
+        // SAFETY: the caller passes null or a place for the result.
+        unsafe { put(info, ended) };
+        0
+    };
+    // The number of a descriptor means this node's child.
+    let is_one = kind == libc::P_PID || kind == libc::P_PIDFD;
+    at_point_if(true, || match wait_for(is_one, options, ask) {
+        Outcome::NotYet => {
+            // SAFETY: the caller passes null or a place for the result. An all-zero structure is valid.
+            unsafe { put(info, zeroed()) };
+            0
+        }
+        outcome => result(outcome, found, 0),
     })
+}
+
+/// Waits for children of this node, also for threads of other nodes.
+///
+/// # Safety
+/// As the C library's `waitid`.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn gondwana_waitid_here(
+    kind: c_uint,
+    id: id_t,
+    info: *mut siginfo_t,
+    options: c_int,
+) -> c_int {
+    let real = crate::real!(waitid: fn(c_uint, id_t, *mut siginfo_t, c_int) -> c_int);
+    // SAFETY: forwards the caller's arguments.
+    unsafe { real(kind, id, info, options) }
 }
 
 /// # Safety

@@ -1,7 +1,7 @@
 //! Child processes that go on with the program's code.
 
 use super::descriptors::Reopened;
-use super::{delegations, descriptors, fork_handlers};
+use super::{children, delegations, descriptors, fork_handlers};
 use crate::private_stack::on_private_stack;
 use crate::process::identity;
 use crate::pthread::semaphore;
@@ -28,6 +28,7 @@ pub(super) unsafe extern "C" fn fork() -> pid_t {
 pub(super) unsafe extern "C" fn _Fork() -> pid_t {
     if let Some(node) = Node::current() {
         let parent = identity::process();
+        children::begin();
         delegations::recall_all();
         let reopened = Reopened::for_fork();
         let mut semaphores = node.all_semaphores();

@@ -12,7 +12,7 @@ mod buffers;
 mod by_number;
 mod calls;
 pub(crate) mod channels;
-mod children;
+pub(crate) mod children;
 mod copied;
 mod delegated;
 pub(crate) mod delegations;

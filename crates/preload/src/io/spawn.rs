@@ -1,5 +1,6 @@
 //! Starts other programs, with arguments from shared memory, and the limits that this program was started with.
 
+use super::children;
 use super::descriptors::{Place, Reopened, believed, can_open_again, for_child, is_here, place};
 use super::exec::Strings;
 use crate::private_stack::on_private_stack;
@@ -88,6 +89,7 @@ unsafe fn spawn(
     let [arguments, environment] = lists.map(|list| unsafe { Strung::copy(list) });
     let mut number = Box::new(0);
     let mut error = 0;
+    children::begin();
     let reopened = Reopened::for_program();
     for_child(|| {
         on_private_stack(&mut || {

@@ -2,16 +2,20 @@
 
 use super::identity::{self, Place};
 use super::{common, result_of};
-use crate::io::Failing;
 use crate::io::channels::{announce, learn};
 use crate::io::descriptors::of_time;
+use crate::io::{Failing, children};
 use crate::pthread::cancel::at_point_if;
+use crate::signals;
 use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, pid_t, siginfo_t, sigset_t, sigval, timespec};
 use std::time::{Duration, Instant};
 
-/// How long a thread of another node than node 0 waits for its own signals before it looks at those of the process again.
+/// How long a thread waits for signals of its own node before it looks again at those of the process that are at other nodes.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// The set of the signal that tells of the end of a child, bit 0 being signal 1.
+const CHILD_ENDED: u64 = 1 << (libc::SIGCHLD - 1);
 
 /// Sends a signal to this process, which is node 0's; 0 or an error number.
 pub(crate) fn send_here(group: bool, signal: c_int, value: Option<u64>) -> c_int {
@@ -130,20 +134,32 @@ fn as_time(time: Duration) -> timespec {
     }
 }
 
-/// Waits for a signal of a set: for one of this thread, or for one of the process, which are at node 0 if that is `apart`. The kernel has
+/// Takes a signal of a set that is pending for the process at another node: at node 0, and if it tells of the end of a child, at the node
+/// that has started one.
+fn take_elsewhere(node: &'static Node, set: u64) -> Option<c_int> {
+    let own = node.id().index();
+    let of_children = set & CHILD_ENDED;
+    let parents = (of_children != 0).then(children::parents).into_iter().flatten();
+    let others =
+        std::iter::once((0, set)).chain(parents.filter(|&node| node != 0).map(|node| (node, of_children)));
+    // The other node gives the signal in place of an error number.
+    let take = |(other, mask)| node.change_on_node(other, ProcessChange::TakePending { mask }).err();
+    others.filter(|&(other, _)| other != own).find_map(take)
+}
+
+/// Waits for a signal of a set: for one of this thread, or for one of the process, which may be at another of the `nodes`. The kernel has
 /// taken the signal when it writes, so it writes to private memory.
 fn wait(
-    apart: Option<&'static Node>,
+    nodes: Option<&'static Node>,
     set: u64,
     until: Option<Instant>,
 ) -> Result<(c_int, Box<siginfo_t>), c_int> {
     // SAFETY: all zero is a valid description.
     let mut info: Box<siginfo_t> = Box::new(unsafe { std::mem::zeroed() });
+    // Others may start children later.
+    let apart = nodes.filter(|node| !node.is_first() || set & CHILD_ENDED != 0);
     loop {
-        // The other node gives the signal in place of an error number.
-        if let Some(node) = apart
-            && let Err(signal) = node.change_on_first(ProcessChange::TakePending { mask: set })
-        {
+        if let Some(signal) = apart.and_then(|node| take_elsewhere(node, set)) {
             info.si_signo = signal;
             return Ok((signal, info));
         }
@@ -173,11 +189,6 @@ fn wait(
     }
 }
 
-/// The node, if signals of the process are at another one.
-fn apart() -> Option<&'static Node> {
-    common().filter(|node| !node.is_first())
-}
-
 /// # Safety
 /// As the C library's `sigtimedwait`.
 #[unsafe(no_mangle)]
@@ -194,9 +205,9 @@ pub(crate) unsafe extern "C-unwind" fn sigtimedwait(
 /// As the C library's `sigtimedwait`.
 unsafe fn wait_for(set: *const sigset_t, info: *mut siginfo_t, time: *const timespec) -> c_int {
     // SAFETY: the caller passes a set, and null or a time.
-    let (set, longest) = unsafe { (crate::signals::bits(&*set), of_time(time)) };
+    let (set, longest) = unsafe { (signals::bits(&*set), of_time(time)) };
     let until = longest.map(|longest| Instant::now() + longest);
-    match wait(apart(), set, until) {
+    match wait(common(), set, until) {
         Ok((signal, found)) => {
             learn();
             if !info.is_null() {
