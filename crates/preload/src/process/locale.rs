@@ -4,6 +4,7 @@ use super::calls::on_others;
 use super::{common, in_order, memory};
 use gondwana_node::Node;
 use libc::{c_char, c_int};
+use std::cell::Cell;
 use std::ffi::CStr;
 
 /// Bytes of the longest name of a locale: one for each category.
@@ -65,11 +66,24 @@ fn set(node: &'static Node, category: c_int, name: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
+thread_local! {
+    /// The calling thread follows another node, which has told all others.
+    static FOLLOWS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes a call that sets the locale of this node, as others have been told.
+pub(super) fn without_others<R>(call: impl FnOnce() -> R) -> R {
+    let before = FOLLOWS.replace(true);
+    let result = call();
+    FOLLOWS.set(before);
+    result
+}
+
 /// # Safety
 /// As the C library's `setlocale`. What it gives is a text that all nodes can read.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn setlocale(category: c_int, name: *const c_char) -> *mut c_char {
-    let Some(node) = common() else {
+    let Some(node) = common().filter(|_| !FOLLOWS.get()) else {
         // SAFETY: forwards the caller's arguments.
         return unsafe { real(category, name) };
     };
