@@ -234,6 +234,19 @@ pub struct ThreadSpec {
     pub nice: Option<i32>,
     /// The processors on which the thread that creates it may run, a bit for each, if the program has changed them.
     pub processors: Option<[u64; PROCESSORS]>,
+    /// What else the thread that creates it passes on; `None` if a thread of the runtime does.
+    pub inherited: Option<Inherited>,
+}
+
+/// What the kernel gives a new thread of its creator.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Inherited {
+    /// Its name, which ends with a null.
+    pub name: [u8; 16],
+    /// How it computes in vector registers (`MXCSR`).
+    pub vector: u32,
+    /// How it computes in the registers of the x87.
+    pub classic: u16,
 }
 
 /// Words of a set of processors, as large as the C library's.

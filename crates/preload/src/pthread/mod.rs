@@ -11,6 +11,7 @@ mod cond;
 pub(crate) mod futex;
 mod guard;
 mod identity;
+mod inherited;
 mod key;
 mod mutex;
 mod mutex_kind;

@@ -1,6 +1,6 @@
 //! Threads: started on the node that the placement policy names, on a stack inside the span.
 
-use super::{attributes, cancel, code, deadline, key, robust};
+use super::{attributes, cancel, code, deadline, inherited, key, robust};
 use crate::process::scheduling;
 use crate::span_stack;
 use crate::stack::on_stack;
@@ -94,6 +94,7 @@ pub(crate) unsafe fn spec(attributes: *const pthread_attr_t, function: usize, ar
         blocked: signals::blocked(),
         nice,
         processors,
+        inherited: Some(inherited::own()),
     }
 }
 
@@ -150,6 +151,9 @@ unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
     call_at_end(node);
     cancel::begin(spec.id);
     scheduling::take_over(spec.nice, spec.processors);
+    if let Some(inherited) = &spec.inherited {
+        inherited::take(inherited);
+    }
     // SAFETY: the stack was made for this thread.
     unsafe {
         // The routine and its argument come from the program; the stack is this thread's own.
