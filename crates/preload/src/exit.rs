@@ -3,6 +3,7 @@
 use crate::io::buffered::{may_hold_input, may_hold_output};
 use crate::io::{channels, delegations, output, stream_locks, unlocked_output};
 use crate::private_stack::uninterrupted;
+use crate::process::standard_streams;
 use crate::report;
 use gondwana_node::{Ending, Node, ProcessChange, Thread};
 use libc::{FILE, c_int, c_void};
@@ -197,6 +198,7 @@ fn put_back_read_ahead() {
 /// after what the C library would still do.
 extern "C" fn after_all_handlers(status: c_int, _: *mut c_void) {
     if let Some(node) = Node::current() {
+        standard_streams::end();
         delegations::recall_all();
         flush_all_streams();
         channels::end();

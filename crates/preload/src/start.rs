@@ -68,7 +68,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
     // SAFETY: the environment follows the arguments on the initial stack.
     unsafe { restore_environment(argv.add(many(argc) + 1), &boot.hidden_env) };
     let (first, me, nodes) = (boot.node == 0, usize::from(boot.node), usize::from(boot.nodes));
-    begin_standard_streams();
+    process::standard_streams::begin();
     plt_stubs::replace();
     exit::begin();
     library::begin();
@@ -274,19 +274,6 @@ extern "C" fn serve(_argc: c_int, _argv: *mut *mut c_char, _environment: *mut *m
 
 /// Nodes other than node 0 run no constructors of the program: they get the results through shared memory.
 extern "C" fn no_constructors(_argc: c_int, _argv: *mut *mut c_char, _environment: *mut *mut c_char) {}
-
-/// Initialises the C++ library's streams on each node, before shared memory is mapped over their copies in the
-/// program's data. Natively, constructors of the program do this, but those run on node 0 only.
-pub(crate) fn begin_standard_streams() {
-    // SAFETY: the symbol, where there is one, is a constructor that takes the address of an empty object.
-    unsafe {
-        let constructor = libc::dlsym(libc::RTLD_DEFAULT, c"_ZNSt8ios_base4InitC1Ev".as_ptr());
-        if !constructor.is_null() {
-            let constructor: extern "C" fn(*mut c_void) = std::mem::transmute(constructor);
-            constructor(Box::into_raw(Box::new(0u64)).cast());
-        }
-    }
-}
 
 /// Restores the program's native environment: each of the launcher's variables gets its former value or is removed.
 ///

@@ -109,7 +109,7 @@ fn load_below(end: usize, path: &Path, handle: usize) -> Result<(String, usize),
         let _ = writeln!(text, "{:x} {:?} {:x?}", object.base(), object.build_id(), prepared.distance);
         add(object, path, (handle, real), prepared.distance);
     }
-    crate::start::begin_standard_streams();
+    crate::process::standard_streams::begin();
     let start = objects.iter().map(|object| super::replica::pages_of(object).start).min();
     Ok((text, start.unwrap_or(end)))
 }

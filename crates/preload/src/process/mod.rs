@@ -17,6 +17,7 @@ mod locale_objects;
 pub(crate) mod memory;
 pub(crate) mod memory_barrier;
 pub(crate) mod scheduling;
+pub(crate) mod standard_streams;
 mod static_results;
 pub(crate) mod zone;
 
