@@ -10,6 +10,7 @@
 use super::{Buffer, signals_by_number, with_buffers};
 use crate::map::protection_keys::{pkey_alloc, pkey_mprotect};
 use crate::numbers::low_half;
+use crate::process::extended_state;
 use crate::process::identity::kernel_number;
 use crate::process::memory_barrier::membarrier;
 use gondwana_sys::Argument;
@@ -93,6 +94,9 @@ unsafe fn other(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
             // SAFETY: the caller's promise.
             let bytes = unsafe { super::calls::getdents64(Taken::of(a), b as *mut c_void, c) };
             Some(bytes.word())
+        }
+        libc::SYS_arch_prctl if <c_int as Taken>::of(a) == extended_state::REQUEST => {
+            Some(extended_state::request(Taken::of(b)).word())
         }
         libc::SYS_membarrier => Some(membarrier(Taken::of(a), Taken::of(b), Taken::of(c)).word()),
         libc::SYS_brk => crate::map::program_break::by_number(a).map(Taken::of),

@@ -7,6 +7,7 @@ pub(crate) mod calls;
 mod credentials;
 pub(crate) mod directory;
 pub(crate) mod environment;
+pub(crate) mod extended_state;
 mod global_locale;
 mod handlers;
 pub(crate) mod identity;
