@@ -307,6 +307,44 @@ fn preloaded_libraries_wrap_functions() {
     }
 }
 
+/// As the system executes them. The interpreter is a program that prints its arguments.
+#[test]
+fn scripts_are_executed_by_their_interpreters() {
+    let here = Installation::new();
+    let interpreter = "#include <stdio.h>\nint main(int n, char **words) {\n\
+                       for (int i = 0; i < n; i++) printf(\"[%s]\", words[i]); puts(\"\"); return 3; }\n";
+    std::fs::write(here.path("interpreter.c"), interpreter).unwrap();
+    here.gcc(&["interpreter.c", "-o", "interpreter"]);
+    let folder = here.path(".");
+    let folder = folder.parent().unwrap().display();
+    let script = |name: &str, line: String| {
+        std::fs::write(here.path(name), line + "\nthe rest\n").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(here.path(name), mode).unwrap();
+    };
+    script("plain", format!("#!{folder}/interpreter -a b"));
+    script("found", "#!/usr/bin/env interpreter".to_owned());
+    script("split", "#!/usr/bin/env -S interpreter -x  -y".to_owned());
+    script("nested", format!("#!{folder}/plain"));
+    script("missing", format!("#!{folder}/nothing"));
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap());
+    for (name, nodes) in [("plain", "2"), ("found", "2"), ("split", "1"), ("nested", "2")] {
+        let native = Command::new(format!("./{name}"))
+            .args(["one", "two words"])
+            .env("PATH", &path)
+            .current_dir(here.path("."))
+            .output()
+            .unwrap();
+        let mut command = here.command(&["run", "-n", nodes, &format!("./{name}"), "one", "two words"]);
+        let ran = command.env("PATH", &path).output().unwrap();
+        assert_eq!(ran, native, "{name}: {}", errors(&ran));
+        assert_eq!(native.status.code(), Some(3));
+    }
+    let missing = here.run(&["run", "./missing"]);
+    assert!(errors(&missing).contains("/nothing: no such program"), "{}", errors(&missing));
+    assert_eq!(missing.status.code(), Some(127));
+}
+
 #[test]
 fn inline_atomic_instructions_decide_the_consistency() {
     let here = Installation::new();

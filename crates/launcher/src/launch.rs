@@ -12,6 +12,7 @@ use crate::run::options::{self, RunOptions};
 use crate::run::policies::Policies;
 use crate::run::recording_writer::RecordingWriter;
 use crate::run::{common, expected, homes};
+use crate::script;
 use crate::stats::{AtomicInstructions, Summary};
 use gondwana_console::clean;
 use gondwana_console::create::Readers;
@@ -23,16 +24,18 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 /// Runs a program with these options, and ends as the program does.
-pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
+pub fn run(mut options: RunOptions) -> Result<ExitCode, Failure> {
     let nodes = options.nodes()?;
     let fabric = options.fabric()?;
     let policies = Policies::of(&options)?;
     let monitoring = options.monitoring()?;
     let asked = options.protocol()?;
-    let name = options.program_name()?;
-    let program = program::find(name)?;
-    program::loadable(&name.to_string_lossy(), &program.image)?;
-    program::linked(&name.to_string_lossy(), &program)?;
+    let name = &*options.program_name()?.to_owned();
+    options.program = script::interpreted(options.program)?;
+    let found = &options.program[0];
+    let program = program::find(found)?;
+    program::loadable(&found.to_string_lossy(), &program.image)?;
+    program::linked(&found.to_string_lossy(), &program)?;
     let image = ProcessImage::new(&program.path, &options.program, std::env::vars_os().collect())
         .map_err(|error| Failure::system("passing on arguments and environment", &error))?;
     let alone = nodes == 1 && options.hosts.is_empty();

@@ -16,5 +16,6 @@ mod progress_line;
 mod random;
 pub mod run;
 pub mod run_registry;
+mod script;
 pub mod stacks;
 mod stats;

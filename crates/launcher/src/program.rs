@@ -108,9 +108,7 @@ pub fn loadable(shown: &str, image: &[u8]) -> Result<(), Failure> {
     if image.starts_with(b"#!") {
         let line = image[2..].split(|&byte| byte == b'\n').next().unwrap_or_default();
         let interpreter = String::from_utf8_lossy(line).trim().to_owned();
-        return refuse(format!(
-            "is a script: name the program that it starts, or its interpreter ({interpreter}) if that is threaded"
-        ));
+        return refuse(format!("is a script for {interpreter}: name the program that it starts"));
     }
     refuse(match check_program(image) {
         Ok(()) => return Ok(()),
