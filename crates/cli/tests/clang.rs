@@ -20,7 +20,7 @@ const WAYS: [[&str; 3]; 5] =
 const VARIABLES: [(&str, &str); 1] = [("OMP_CANCELLATION", "true")];
 
 /// Programs of `tests/programs/openmp`.
-const PROGRAMS: [&str; 12] = [
+const PROGRAMS: [&str; 13] = [
     "regions",
     "loops",
     "sums",
@@ -33,6 +33,7 @@ const PROGRAMS: [&str; 12] = [
     "league",
     "reductions",
     "task_sums",
+    "floating",
 ];
 
 /// Workloads, at their small sizes.

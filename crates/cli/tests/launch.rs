@@ -315,8 +315,8 @@ fn scripts_are_executed_by_their_interpreters() {
                        for (int i = 0; i < n; i++) printf(\"[%s]\", words[i]); puts(\"\"); return 3; }\n";
     std::fs::write(here.path("interpreter.c"), interpreter).unwrap();
     here.gcc(&["interpreter.c", "-o", "interpreter"]);
-    let folder = here.path(".");
-    let folder = folder.parent().unwrap().display();
+    let interpreter = here.path("interpreter");
+    let folder = interpreter.parent().unwrap().display();
     let script = |name: &str, line: String| {
         std::fs::write(here.path(name), line + "\nthe rest\n").unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -332,7 +332,7 @@ fn scripts_are_executed_by_their_interpreters() {
         let native = Command::new(format!("./{name}"))
             .args(["one", "two words"])
             .env("PATH", &path)
-            .current_dir(here.path("."))
+            .current_dir(interpreter.parent().unwrap())
             .output()
             .unwrap();
         let mut command = here.command(&["run", "-n", nodes, &format!("./{name}"), "one", "two words"]);

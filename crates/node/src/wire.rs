@@ -243,10 +243,8 @@ pub struct ThreadSpec {
 pub struct Inherited {
     /// Its name, which ends with a null.
     pub name: [u8; 16],
-    /// How it computes in vector registers (`MXCSR`).
-    pub vector: u32,
-    /// How it computes in the registers of the x87.
-    pub classic: u16,
+    /// How it computes with floating-point numbers: its `MXCSR` in the upper half, and the control word of the x87.
+    pub modes: u32,
 }
 
 /// Words of a set of processors, as large as the C library's.

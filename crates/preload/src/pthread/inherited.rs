@@ -10,23 +10,46 @@ use std::arch::asm;
 pub(super) fn own() -> Inherited {
     // On the heap: the kernel may not write to shared memory, as a stack is.
     let mut name = Box::new([0_u8; 16]);
-    let (mut vector, mut classic) = (0_u32, 0_u16);
-    // SAFETY: the kernel writes 16 bytes, and the instructions write to variables of this function.
-    unsafe {
-        gondwana_sys::syscall!(libc::SYS_prctl, libc::PR_GET_NAME, name.as_mut_ptr());
-        asm!("stmxcsr [{}]", in(reg) &raw mut vector, options(nostack, preserves_flags));
-        asm!("fnstcw [{}]", in(reg) &raw mut classic, options(nostack, preserves_flags));
-    }
-    Inherited { name: *name, vector, classic }
+    // SAFETY: the kernel writes 16 bytes.
+    unsafe { gondwana_sys::syscall!(libc::SYS_prctl, libc::PR_GET_NAME, name.as_mut_ptr()) };
+    Inherited { name: *name, modes: modes() }
 }
 
 /// The calling thread, which is new, has what its creator has passed on.
 pub(super) fn take(inherited: &Inherited) {
     let name = Box::new(inherited.name);
-    // SAFETY: the kernel reads 16 bytes. The words are of a thread that runs, so that they are valid.
+    // SAFETY: the kernel reads 16 bytes.
+    unsafe { gondwana_sys::syscall!(libc::SYS_prctl, libc::PR_SET_NAME, name.as_ptr()) };
+    compute_by(inherited.modes);
+}
+
+/// What of a thread's `MXCSR` says how it computes; the rest tells what has come of that.
+const MODES: u32 = 0xffc0;
+
+/// How the calling thread computes: its `MXCSR` in the upper half, and the control word of the x87.
+#[inline]
+pub(crate) fn modes() -> u32 {
+    let (mut vector, mut classic) = (0_u32, 0_u16);
+    // SAFETY: the instructions write to variables of this function.
     unsafe {
-        gondwana_sys::syscall!(libc::SYS_prctl, libc::PR_SET_NAME, name.as_ptr());
-        asm!("ldmxcsr [{}]", in(reg) &raw const inherited.vector, options(nostack, preserves_flags, readonly));
-        asm!("fldcw [{}]", in(reg) &raw const inherited.classic, options(nostack, preserves_flags, readonly));
+        asm!("stmxcsr [{}]", in(reg) &raw mut vector, options(nostack, preserves_flags));
+        asm!("fnstcw [{}]", in(reg) &raw mut classic, options(nostack, preserves_flags));
+    }
+    (vector & MODES) << 16 | u32::from(classic)
+}
+
+/// The calling thread computes as one does that has these [`modes`].
+#[inline]
+pub(crate) fn compute_by(wanted: u32) {
+    if modes() == wanted {
+        return;
+    }
+    let (mut vector, classic) = (0_u32, wanted.to_le_bytes());
+    // SAFETY: the modes are those of a thread, so that they are valid; the instructions read and write variables of this function.
+    unsafe {
+        asm!("stmxcsr [{}]", in(reg) &raw mut vector, options(nostack, preserves_flags));
+        vector = vector & !MODES | wanted >> 16;
+        asm!("ldmxcsr [{}]", in(reg) &raw const vector, options(nostack, preserves_flags, readonly));
+        asm!("fldcw [{}]", in(reg) &raw const classic, options(nostack, preserves_flags, readonly));
     }
 }

@@ -11,7 +11,7 @@ mod cond;
 pub(crate) mod futex;
 mod guard;
 mod identity;
-mod inherited;
+pub(crate) mod inherited;
 mod key;
 mod mutex;
 mod mutex_kind;

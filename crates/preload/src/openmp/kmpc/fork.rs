@@ -1,7 +1,9 @@
 //! Regions: the function of a region gets the addresses of two numbers of its thread, and what it shares.
 
 use super::{Place, teams};
+use crate::numbers::low_half;
 use crate::openmp::{context, region, sync};
+use crate::pthread::inherited;
 use libc::{c_int, c_void};
 use std::arch::naked_asm;
 use std::cell::Cell;
@@ -20,6 +22,8 @@ pub(crate) struct Call {
     carried: [usize; CARRIED],
     /// All arguments, in shared memory; 0 if they are carried.
     all: usize,
+    /// How its threads [compute](inherited): as the one that begins the region, so that it can change that between regions.
+    modes: u32,
 }
 
 /// How many words a call takes.
@@ -48,7 +52,8 @@ impl Call {
     /// As words, for threads of other nodes.
     pub(crate) fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
-        (words[0], words[1], words[2]) = (self.microtask as u64, self.count as u64, self.all as u64);
+        let count = self.count as u64 | u64::from(self.modes) << 32;
+        (words[0], words[1], words[2]) = (self.microtask as u64, count, self.all as u64);
         for (word, argument) in words[3..].iter_mut().zip(self.carried) {
             *word = argument as u64;
         }
@@ -59,7 +64,9 @@ impl Call {
     pub(crate) fn from_words(words: &[u64; WORDS]) -> Self {
         let word = |index: usize| gondwana_page::to_usize(words[index]);
         let carried = std::array::from_fn(|index| word(index + 3));
-        Self { microtask: word(0), count: word(1), all: word(2), carried }
+        let half = |number: u64| low_half(gondwana_page::to_usize(number));
+        let (count, modes) = (half(words[1]) as usize, half(words[1] >> 32));
+        Self { microtask: word(0), count, all: word(2), carried, modes }
     }
 }
 
@@ -70,6 +77,7 @@ impl Call {
 pub(crate) unsafe extern "C" fn run(data: *mut c_void) {
     // SAFETY: the caller's promise; the call lives as long as the region.
     let call = unsafe { &*data.cast::<Call>() };
+    inherited::compute_by(call.modes);
     let arguments = call.arguments().as_ptr();
     let number = context::get().number.cast_signed();
     // SAFETY: the thread that has begun the region passes a function with so many arguments.
@@ -137,7 +145,7 @@ unsafe fn gathered(count: c_int, microtask: Microtask, registers: *const usize, 
         // SAFETY: the caller passes so many, three of them in registers.
         unsafe { if index < 3 { *registers.add(index) } else { *stack.add(index - 3) } }
     };
-    let mut call = Call { microtask, count, ..Call::default() };
+    let mut call = Call { microtask, count, modes: inherited::modes(), ..Call::default() };
     if count <= CARRIED {
         for (index, place) in call.carried.iter_mut().enumerate().take(count) {
             *place = argument(index);
@@ -316,7 +324,8 @@ mod tests {
 
     #[test]
     fn a_call_arrives_as_it_was_sent() {
-        let sent = Call { microtask: 1, count: 2, carried: std::array::from_fn(|index| index + 3), all: 9 };
+        let carried = std::array::from_fn(|index| index + 3);
+        let sent = Call { microtask: 1, count: 2, carried, all: 9, modes: 0x9fc0_027f };
         assert_eq!(Call::from_words(&sent.words()).words(), sent.words());
     }
 }
