@@ -73,7 +73,7 @@ unsafe fn tell(node: &'static Node, wanted: &Locale) {
         unsafe { &*wanted.0 }.fetch_add(MANY, Ordering::Relaxed);
     }
     let bytes = name.as_bytes_with_nul();
-    let words = [implementation as i64, bytes.as_ptr() as i64];
+    let words = [wanted.0 as i64, bytes.as_ptr() as i64];
     for owner in (0..node.nodes()).filter(|&owner| owner != node.id().index()) {
         let failed: c_int = There { node, owner }.call(
             "gondwana_follow_locale",
