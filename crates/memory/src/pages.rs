@@ -475,11 +475,15 @@ impl Pages {
     }
 }
 
-/// Has the kernel copy what is mapped copy on write: writes a byte of each page back as it is.
+/// Has the kernel copy what is mapped copy on write: all at once, or, before Linux 5.14, by writing a byte of each page back as it is.
 ///
 /// # Safety
 /// The bytes are mapped like that, and the process has no other thread.
 unsafe fn copy_private(base: usize, length: usize) {
+    // SAFETY: the caller's promise.
+    if unsafe { libc::madvise(base as *mut libc::c_void, length, libc::MADV_POPULATE_WRITE) } == 0 {
+        return;
+    }
     for at in (base..base + length).step_by(PAGE_SIZE) {
         let byte = at as *mut u8;
         // SAFETY: the caller's promise.
