@@ -1,6 +1,7 @@
 /* What the C and C++ libraries call at the end and in trouble is the process's, whoever has set it. */
 #include "../harness.h"
 #include <exception>
+#include <memory_resource>
 #include <new>
 #include <thread>
 
@@ -25,6 +26,21 @@ static void second_handler()
 {
 }
 
+/* Counts what it hands out, to one thread at a time. */
+struct Counting : std::pmr::memory_resource {
+    int blocks = 0;
+    void *do_allocate(size_t bytes, size_t align) override
+    {
+        blocks++;
+        return std::pmr::new_delete_resource()->allocate(bytes, align);
+    }
+    void do_deallocate(void *block, size_t bytes, size_t align) override
+    {
+        std::pmr::new_delete_resource()->deallocate(block, bytes, align);
+    }
+    bool do_is_equal(const memory_resource &other) const noexcept override { return this == &other; }
+};
+
 /* Calls it in a new thread: each on the next node. */
 template <typename Function> static void in_thread(Function function)
 {
@@ -42,6 +58,16 @@ int main(int argc, char **argv)
         for (int j = 0; j < threads; j++)
             in_thread([=] { REQUIRE(std::get_terminate() == handler && std::get_new_handler() == handler); });
         REQUIRE(std::get_terminate() == handler && std::get_new_handler() == handler);
+        static Counting resources[2];
+        Counting &resource = resources[i % 2];
+        in_thread([&] {
+            auto *former = std::pmr::set_default_resource(&resource);
+            REQUIRE(former == (i == 0 ? std::pmr::new_delete_resource() : &resources[1 - i % 2]));
+        });
+        int former = resource.blocks;
+        for (int j = 0; j < threads; j++)
+            in_thread([] { std::pmr::get_default_resource()->deallocate(std::pmr::get_default_resource()->allocate(8), 8); });
+        EXPECT(former + threads, resource.blocks);
     }
     return pass();
 }

@@ -1,7 +1,7 @@
 //! Child processes that go on with the program's code.
 
 use super::descriptors::Reopened;
-use super::{children, delegations, descriptors, fork_handlers};
+use super::{children, delegations, descriptors, fork_handlers, record_holder};
 use crate::private_stack::on_private_stack;
 use crate::process::identity;
 use crate::pthread::semaphore;
@@ -39,6 +39,7 @@ pub(super) unsafe extern "C" fn _Fork() -> pid_t {
         if forked == Ok(0) {
             reopened.keep();
             descriptors::restore();
+            record_holder::leave_to_parent();
             crate::random::restore();
             crate::map::low::leave_rest(node);
             semaphore::inherit(&semaphores);

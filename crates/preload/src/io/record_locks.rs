@@ -110,7 +110,7 @@ unsafe fn of_records(fd: c_int, command: c_int, argument: *mut flock) -> c_int {
         crate::errno::set(libc::EFAULT);
         return -1;
     };
-    let mut wanted = Box::new(told);
+    let mut wanted = Box::new(flock { l_pid: 0, ..told });
     let by_kernel = |wanted: &mut flock| {
         let real = crate::real!(fcntl: fn(c_int, c_int, *mut flock) -> c_int);
         // SAFETY: private memory.

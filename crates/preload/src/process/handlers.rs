@@ -1,4 +1,4 @@
-//! Functions that the C and C++ libraries call in the program: at its end, and when something goes wrong.
+//! Functions that the C and C++ libraries call in the program: at its end, when something goes wrong, and to allocate.
 
 use super::calls::{on_first, on_others};
 use super::{common, in_order};
@@ -23,7 +23,7 @@ macro_rules! registering {
 // The second is what `at_quick_exit` calls.
 registering! { on_exit __cxa_at_quick_exit }
 
-/// Defines functions of the C++ library that set a handler and give the one before.
+/// Defines functions of the C++ library that set a handler, or what is used where nothing else is said, and give the one before.
 macro_rules! setting {
     ($($name:ident)*) => {$(
         /// # Safety
@@ -48,5 +48,8 @@ macro_rules! setting {
     )*};
 }
 
-// `std::set_terminate`, `std::set_unexpected` and `std::set_new_handler`.
-setting! { _ZSt13set_terminatePFvvE _ZSt14set_unexpectedPFvvE _ZSt15set_new_handlerPFvvE }
+// `std::set_terminate`, `std::set_unexpected`, `std::set_new_handler` and `std::pmr::set_default_resource`.
+setting! {
+    _ZSt13set_terminatePFvvE _ZSt14set_unexpectedPFvvE _ZSt15set_new_handlerPFvvE
+    _ZNSt3pmr20set_default_resourceEPNS_15memory_resourceE
+}

@@ -2,6 +2,7 @@
 //! the limit that it was started with. That on processes, which counts threads: the runtime starts some at any time, so that the kernel
 //! knows it in children only.
 
+use super::stops::{self, Numbers};
 use crate::io::buffers::{Buffer, with_present};
 use crate::numbers::int;
 use crate::private_stack::uninterrupted;
@@ -77,6 +78,26 @@ pub(crate) fn for_child<R>(start: impl FnOnce() -> R) -> R {
     }
     crate::errno::set(before);
     result
+}
+
+/// Gives a descriptor of the runtime a number that is none of the program's, or, where there are no more, takes its own number from the
+/// program.
+pub(crate) fn withdraw(number: c_int) -> c_int {
+    let room = Numbers::get().map_or(0, |numbers| numbers.division.room());
+    let starting = lock(&STARTING);
+    let limit = get();
+    set(rlimit { rlim_cur: limit.rlim_max, ..limit });
+    // SAFETY: touches no memory.
+    let moved = int(unsafe { gondwana_sys::syscall!(libc::SYS_fcntl, number, libc::F_DUPFD_CLOEXEC, room) });
+    set(limit);
+    drop(starting);
+    if moved < 0 {
+        stops::withdraw(number);
+        return number;
+    }
+    // SAFETY: the number is the caller's.
+    unsafe { gondwana_sys::syscall!(libc::SYS_close, number) };
+    moved
 }
 
 /// Replaces this process by a program, which gets the limit that this program sees; returns if that fails.

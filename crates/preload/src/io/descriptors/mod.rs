@@ -29,14 +29,14 @@ pub(crate) use calls::close;
 pub(crate) use calls::fsync;
 pub(crate) use copy::fetch;
 pub(crate) use for_others::{call_at_once, call_here};
-pub(crate) use limit::{believed, for_child, for_exec, restore};
+pub(crate) use limit::{believed, for_child, for_exec, restore, withdraw};
 pub(crate) use place::{Place, place};
 pub(crate) use ranges::next_open;
 pub(crate) use reopened::{Reopened, can_open_again};
 pub(crate) use sets::of_time;
 pub(crate) use standard::{follow, is_output_of_first, leave_output_to_first, notice};
 pub(crate) use status::{forget_kind, is_channel, is_channel_of_stream, is_file, status};
-pub(crate) use stops::reserve;
+pub(crate) use stops::{close_withdrawn, reserve};
 pub(crate) use there::{MOST as MOST_THERE, There};
 
 use gondwana_node::Node;

@@ -50,6 +50,18 @@ pub(super) fn taken(number: c_int) {
     STOPS.clear(number);
 }
 
+/// Takes a number from the program, for as long as the runtime has it open.
+pub(super) fn withdraw(number: c_int) {
+    RUNTIME.set(number);
+}
+
+/// Closes a descriptor of the runtime.
+pub(crate) fn close_withdrawn(number: c_int) {
+    RUNTIME.clear(number);
+    // SAFETY: the number is the caller's.
+    unsafe { gondwana_sys::syscall!(libc::SYS_close, number) };
+}
+
 /// True for numbers of the runtime's own descriptors.
 pub(super) fn is_of_runtime(number: c_int) -> bool {
     RUNTIME.is_set(number) || Numbers::get().is_some_and(|numbers| number >= numbers.division.room())
