@@ -46,6 +46,13 @@ pub enum ProcessChange {
     },
     /// A thread locks records of files: from now on a descriptor that is closed may give up some.
     LockRecords,
+    /// Locks of a file are given up, by whose open file the receiver may lock.
+    ForgetRecords {
+        /// The file's device.
+        device: u64,
+        /// Its number there.
+        number: u64,
+    },
     /// A stream of the sender is not at its end any more.
     UnmarkStream {
         /// As in [`StreamCall`](crate::StreamCall).

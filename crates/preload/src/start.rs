@@ -2,8 +2,8 @@
 
 use crate::io::fork_handlers::{self, ForkHandlers};
 use crate::io::{
-    children, descriptors, output, record_locks, stream_memory, stream_order, streams_elsewhere,
-    streams_for_others,
+    children, descriptors, output, record_holder, record_locks, stream_memory, stream_order,
+    streams_elsewhere, streams_for_others,
 };
 use crate::numbers::many;
 use crate::stack::on_stack;
@@ -182,6 +182,10 @@ fn apply(change: &ProcessChange) -> c_int {
         }
         ProcessChange::LockRecords => {
             record_locks::note_use();
+            0
+        }
+        ProcessChange::ForgetRecords { device, number } => {
+            record_holder::forget(device, number);
             0
         }
         ProcessChange::UnmarkStream { stream } => streams_elsewhere::unmark(stream),

@@ -30,7 +30,7 @@ mod paths;
 mod peers;
 mod program;
 mod queues;
-mod record_holder;
+pub(crate) mod record_holder;
 pub(crate) mod record_locks;
 mod regex;
 mod scanning;

@@ -7,7 +7,9 @@
 use super::buffers::Buffer;
 use super::channels::locking;
 use super::descriptors::{Place, There, place, status};
-use super::record_holder::{Identity, OUT_OF_REACH, gondwana_give_up_records, gondwana_hold_records};
+use super::record_holder::{
+    Identity, OUT_OF_REACH, by_borrowed, gondwana_give_up_records, gondwana_hold_records,
+};
 use super::with_buffers;
 use crate::accesses;
 use crate::numbers::int;
@@ -190,8 +192,12 @@ fn by_holder(node: &'static Node, fd: c_int, file: Identity, command: c_int, wan
         // SAFETY: the description is private memory.
         return unsafe { gondwana_hold_records(process, fd, file.0, file.1, command, wanted) };
     }
-    let words = [process.into(), fd.into(), file.0.cast_signed(), file.1.cast_signed(), command.into()];
     let there = There { node, owner: holder.index() };
+    // SAFETY: as above.
+    if let Some(result) = unsafe { by_borrowed(there, fd, file, command, wanted) } {
+        return result;
+    }
+    let words = [process.into(), fd.into(), file.0.cast_signed(), file.1.cast_signed(), command.into()];
     let pointer = std::ptr::from_mut(wanted) as i64;
     there.call(
         "gondwana_hold_records",
