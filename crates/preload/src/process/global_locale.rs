@@ -1,8 +1,9 @@
-//! The locale that C++ gives new streams (`std::locale::global`).
+//! The locale that C++ gives new streams (`std::locale::global`), and the numbers of facets.
 //!
 //! The C++ library has it in data of its own, of which each node has a copy. A locale with a name each node makes for itself: what it
 //! consists of is partly the C library's. One that the program has put together has no name; it is in shared memory, and used as it is.
 
+use super::calls::on_first;
 use super::{common, locale};
 use crate::io::Buffer;
 use crate::io::descriptors::There;
@@ -123,6 +124,31 @@ unsafe extern "C-unwind" fn gondwana_follow_locale(implementation: usize, name: 
         locale::without_others(|| real(former.as_mut_ptr(), &raw const *wanted));
     }
     0
+}
+
+/// `std::locale::id::_M_id`: the number of a kind of facets. Those of the program get theirs of node 0's counter, when they are first used.
+///
+/// # Safety
+/// As the C++ library's function.
+#[unsafe(export_name = "_ZNKSt6locale2id5_M_idEv")]
+unsafe extern "C-unwind" fn number_of(id: *const usize) -> usize {
+    /// # Safety
+    /// As the C++ library's function.
+    unsafe fn real(id: usize) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { crate::real!(_ZNKSt6locale2id5_M_idEv: fn(*const usize) -> usize)(id as *const usize) }
+    }
+    let is_programs = common().is_some_and(|node| node.is_shared(id as usize));
+    // SAFETY: the object is a word, which is 0 until it has a number.
+    if is_programs && unsafe { id.read() } == 0 {
+        on_first(id as usize, |&mut id| {
+            // SAFETY: the program's data is at the same address on all nodes.
+            unsafe { real(id) };
+            0
+        });
+    }
+    // SAFETY: the caller's promise.
+    unsafe { real(id as usize) }
 }
 
 /// True if this computer has a locale of a name, or those that it names for each category. The C++ library would throw an exception.
