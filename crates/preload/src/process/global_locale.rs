@@ -4,10 +4,11 @@
 //! consists of is partly the C library's. One that the program has put together has no name; it is in shared memory, and used as it is.
 
 use super::calls::on_first;
-use super::{common, locale};
+use super::{MUTEX_BYTES, common, holding, locale};
 use crate::io::Buffer;
 use crate::io::descriptors::There;
-use gondwana_node::{Node, Thread};
+use gondwana_node::{MutexKind, Node, Thread};
+use gondwana_page::PAGE_SIZE;
 use libc::{LC_ALL_MASK, c_char, c_int};
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -73,6 +74,8 @@ unsafe fn tell(node: &'static Node, wanted: &Locale) {
         // SAFETY: as long as the locale is global, it is there.
         unsafe { &*wanted.0 }.fetch_add(MANY, Ordering::Relaxed);
     }
+    // Other nodes count themselves among its users.
+    node.release_and_wait();
     let bytes = name.as_bytes_with_nul();
     let words = [wanted.0 as i64, bytes.as_ptr() as i64];
     for owner in (0..node.nodes()).filter(|&owner| owner != node.id().index()) {
@@ -88,6 +91,7 @@ unsafe fn tell(node: &'static Node, wanted: &Locale) {
             ));
         }
     }
+    node.acquire(None);
 }
 
 /// # Safety
@@ -109,6 +113,8 @@ unsafe fn name_of(locale: &Locale) -> CString {
 /// The name is a private string.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn gondwana_follow_locale(implementation: usize, name: *const c_char) -> c_int {
+    let node = Node::current().expect("makes calls for other nodes");
+    node.acquire(None);
     let mut former = Box::new(MaybeUninit::<Locale>::uninit());
     // SAFETY: the caller's promise. What is made here is never destroyed.
     unsafe {
@@ -123,7 +129,29 @@ unsafe extern "C-unwind" fn gondwana_follow_locale(implementation: usize, name: 
         }
         locale::without_others(|| real(former.as_mut_ptr(), &raw const *wanted));
     }
+    node.release_and_wait();
     0
+}
+
+/// `std::locale::_Impl::_M_install_cache`: a locale remembers what was found out about its facets, unless it does so by now. The C++ library has
+/// a mutex for that, which is each node's own, while locales are shared.
+///
+/// # Safety
+/// As the C++ library's function.
+#[unsafe(export_name = "_ZNSt6locale5_Impl16_M_install_cacheEPKNS_5facetEm")]
+unsafe extern "C-unwind" fn install_cache(implementation: usize, cache: usize, index: usize) {
+    let install = || {
+        let real = crate::real!(_ZNSt6locale5_Impl16_M_install_cacheEPKNS_5facetEm: fn(usize, usize, usize));
+        // SAFETY: forwards the caller's arguments.
+        unsafe { real(implementation, cache, index) }
+    };
+    let shares = |node: &&Node| node.is_shared(implementation) && !Thread::inside_runtime();
+    match common().filter(shares) {
+        Some(node) => {
+            holding(node, node.library_page() + PAGE_SIZE - MUTEX_BYTES, MutexKind::Normal, install)
+        }
+        None => install(),
+    }
 }
 
 /// `std::locale::id::_M_id`: the number of a kind of facets. Those of the program get theirs of node 0's counter, when they are first used.
