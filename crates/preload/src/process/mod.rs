@@ -5,10 +5,10 @@
 
 pub(crate) mod calls;
 mod credentials;
+mod cxx_locales;
 pub(crate) mod directory;
 pub(crate) mod environment;
 pub(crate) mod extended_state;
-mod global_locale;
 mod handlers;
 pub(crate) mod identity;
 mod intervals;

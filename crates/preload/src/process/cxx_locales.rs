@@ -1,7 +1,7 @@
-//! The locale that C++ gives new streams (`std::locale::global`), and the numbers of facets.
+//! C++ locales: the one that new streams get (`std::locale::global`), the numbers of facets, and what a locale remembers of its own.
 //!
-//! The C++ library has it in data of its own, of which each node has a copy. A locale with a name each node makes for itself: what it
-//! consists of is partly the C library's. One that the program has put together has no name; it is in shared memory, and used as it is.
+//! The C++ library keeps their books in data of its own, of which each node has a copy. A global locale with a name each node makes for itself:
+//! what it consists of is partly the C library's. One that the program has put together has no name; it is in shared memory, and used as it is.
 
 use super::calls::on_first;
 use super::{MUTEX_BYTES, common, holding, locale};
