@@ -1,5 +1,6 @@
 //! Whether a program can be run on several nodes, found out before anything is started.
 
+use crate::script;
 use gondwana_console::failure::Failure;
 use gondwana_elf::{Listing, Unsuitable, check_program, is_library_in_go};
 use std::cell::OnceCell;
@@ -105,9 +106,8 @@ fn executable(path: &Path) -> bool {
 /// Refuses programs into which the runtime library cannot be loaded.
 pub fn loadable(shown: &str, image: &[u8]) -> Result<(), Failure> {
     let refuse = |why: String| Err(Failure::not_runnable(format!("{shown} {why}")));
-    if image.starts_with(b"#!") {
-        let line = image[2..].split(|&byte| byte == b'\n').next().unwrap_or_default();
-        let interpreter = String::from_utf8_lossy(line).trim().to_owned();
+    if let Some(line) = script::first_line(image) {
+        let interpreter = String::from_utf8_lossy(line);
         return refuse(format!("is a script for {interpreter}: name the program that it starts"));
     }
     refuse(match check_program(image) {

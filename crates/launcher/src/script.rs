@@ -26,20 +26,25 @@ pub(crate) fn interpreted(mut command: Vec<OsString>) -> Result<Vec<OsString>, F
     for _ in 0..NESTED {
         let Some(name) = command.first() else { break };
         let path = locate(name)?;
-        let Some(interpreter) = first_line(&path).as_deref().and_then(interpreter) else { break };
+        let start = start(&path);
+        let Some(interpreter) = start.as_deref().and_then(first_line).and_then(interpreter) else { break };
         let rest = command.split_off(1);
         command = [interpreter, vec![path.into()], rest].concat();
     }
     Ok(command)
 }
 
-/// The first line of a script, without what makes it one; `None` for anything else.
-fn first_line(path: &Path) -> Option<Vec<u8>> {
-    let mut first = vec![];
-    // Whether the program can be read is told later.
-    File::open(path).ok()?.take(FIRST).read_to_end(&mut first).ok()?;
-    let line = first.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
-    Some(line.trim_ascii().to_vec())
+/// What a file begins with. Whether it can be read is told later.
+fn start(path: &Path) -> Option<Vec<u8>> {
+    let mut start = vec![];
+    File::open(path).ok()?.take(FIRST).read_to_end(&mut start).ok()?;
+    Some(start)
+}
+
+/// The first line of a script that begins with these bytes, without what makes it one; `None` for anything else.
+pub(crate) fn first_line(start: &[u8]) -> Option<&[u8]> {
+    let line = start.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
+    Some(line.trim_ascii())
 }
 
 /// The interpreter of such a line, and what it gets before the script: all of the rest as one word.

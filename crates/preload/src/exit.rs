@@ -37,9 +37,7 @@ pub(crate) fn flush_output() {
     // SAFETY: the stream exists as long as the process; the lock keeps others away from it.
     unsafe {
         if unlocked_output::must_flush(stream) && lock_output(stream) {
-            unlocked_output::flush(stream, || {
-                crate::real!(fflush_unlocked: fn(*mut FILE) -> c_int)(stream);
-            });
+            unlocked_output::flush(stream);
             crate::real!(funlockfile: fn(*mut FILE))(stream);
         }
     }

@@ -1,6 +1,6 @@
 //! Data that different nodes use on the same pages, and how to lay it out instead.
 
-use super::{Advice, AdviceKind};
+use super::{Advice, AdviceKind, LEAST_SHARE};
 use crate::numbers::whole;
 use crate::{Analysis, Area, FalselySharedPage, Totals, UsedBytes};
 use gondwana_page::PAGE_SIZE;
@@ -11,13 +11,14 @@ use std::fmt::Write;
 /// How many ranges of bytes are named.
 const SHOWN: usize = 6;
 
-/// Advises to separate data of different nodes, if they share pages of the area, and enough of them come again: of
-/// all pages that nodes receive in the run, at least the share `least`.
+/// Advises to separate data of different nodes, if they share pages of the area, and enough of them come again:
+/// of all pages that nodes receive in the run.
 ///
 /// Pages that come along with others count here, though nobody requests them: they went because another node wrote,
 /// and each of its first writes afterwards waits.
-pub(super) fn advise(analysis: &Analysis, area: &Area, least: f64) -> Option<Advice> {
-    if (again(area) as f64) < (received(&analysis.totals) as f64 * least).max(1.0) {
+pub(super) fn advise(analysis: &Analysis, area: &Area) -> Option<Advice> {
+    let again = again(area) as f64;
+    if again < (received(&analysis.totals) as f64 * LEAST_SHARE).max(1.0) {
         return None;
     }
     let run = &analysis.run;
@@ -25,7 +26,7 @@ pub(super) fn advise(analysis: &Analysis, area: &Area, least: f64) -> Option<Adv
     let unit = if lines { "lines" } else { "pages" };
     let aligned = if lines { String::new() } else { format!(" (aligned to {PAGE_SIZE} bytes)") };
     let hottest = area.falsely_shared.first()?;
-    let requests = saved(area);
+    let requests = saved(area, again);
     let share = requests as f64 / area.totals.requests().max(1) as f64;
     let saving = Traffic { requests, bytes: whole(area.totals.bytes as f64 * share.min(1.0)) };
     let fetched: u64 = area.falsely_shared.iter().map(|shared| shared.fetches).sum();
@@ -74,10 +75,10 @@ fn received(totals: &Totals) -> u64 {
     [totals.reads, totals.writes, totals.ahead].into_iter().fold(0, u64::saturating_add)
 }
 
-/// The requests that would go: the share of fetches that would, with the diffs and notices that go with them.
-fn saved(area: &Area) -> u64 {
+/// The requests that would go: the share of fetches that would, which are `again`, with the diffs and notices that go with them.
+fn saved(area: &Area, again: f64) -> u64 {
     let all = area.totals.requests() as f64;
-    whole((again(area) as f64 / received(&area.totals).max(1) as f64 * all).min(all))
+    whole((again / received(&area.totals).max(1) as f64 * all).min(all))
 }
 
 /// The users of the parts of a page: `counters[0] to counters[3] (node 0 writes) and counters[4] (node 1 reads) are`;

@@ -153,7 +153,7 @@ pub fn advise(analysis: &Analysis) -> Vec<Advice> {
         let placed = placed.filter(|placed| placed.saving.requests as f64 >= least_of_homes);
         let copied = copies.then(|| replicas::advise(analysis, area, pages)).flatten();
         let best = [placed, copied].into_iter().flatten().max_by_key(|advice| advice.saving.requests);
-        let layout = layout::advise(analysis, area, LEAST_SHARE);
+        let layout = layout::advise(analysis, area);
         let some: Vec<Advice> = best.into_iter().filter(worthwhile).chain(layout).collect();
         if some.is_empty() && is_hot(analysis, area) {
             all.push(nothing(analysis, area));

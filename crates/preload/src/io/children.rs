@@ -3,12 +3,13 @@
 //!
 //! The kernel forgets a child before it writes what became of it, so that it writes to memory that stays with its thread.
 
+use super::asking;
 use super::buffers::Buffer;
 use super::descriptors::There;
 use super::written::written;
 use crate::pthread::cancel::at_point_if;
 use gondwana_locks::lock;
-use gondwana_node::{Node, ProcessChange, Thread};
+use gondwana_node::ProcessChange;
 use libc::{c_int, c_uint, id_t, pid_t, rusage, siginfo_t};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -39,7 +40,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_micros(200), Duration::from
 
 /// The calling thread is about to start a child. The other nodes know before it exists.
 pub(super) fn begin() {
-    if let Some(node) = Node::current().filter(|_| !Thread::inside_runtime())
+    if let Some(node) = asking()
         && note_parent(node.id().0)
     {
         // Noting it cannot fail.
@@ -59,7 +60,7 @@ pub(crate) fn parents() -> Vec<usize> {
 
 /// The other nodes that may have children.
 fn elsewhere() -> Vec<There> {
-    let Some(node) = Node::current().filter(|_| !Thread::inside_runtime()) else { return vec![] };
+    let Some(node) = asking() else { return vec![] };
     let own = node.id().index();
     parents().into_iter().filter(|&owner| owner != own).map(|owner| There { node, owner }).collect()
 }
@@ -80,11 +81,8 @@ enum Outcome<T> {
 fn wait_for<T>(is_one: bool, options: c_int, ask: impl Fn(Option<There>, c_int) -> Outcome<T>) -> Outcome<T> {
     let places: Vec<Option<There>> = std::iter::once(None).chain(elsewhere().into_iter().map(Some)).collect();
     if is_one || places.len() == 1 {
-        let asked = places.into_iter().map(|place| ask(place, options));
-        return asked
-            .into_iter()
-            .find(|outcome| !matches!(outcome, Outcome::NoChild))
-            .unwrap_or(Outcome::NoChild);
+        let mut asked = places.into_iter().map(|place| ask(place, options));
+        return asked.find(|outcome| !matches!(outcome, Outcome::NoChild)).unwrap_or(Outcome::NoChild);
     }
     let mut pause = PAUSES.0;
     loop {
@@ -106,11 +104,11 @@ fn wait_for<T>(is_one: bool, options: c_int, ask: impl Fn(Option<There>, c_int) 
     }
 }
 
-/// The outcome for the caller: what `found` makes of a child, `none` if none has changed, or -1.
-fn result<T>(outcome: Outcome<T>, found: impl FnOnce(T) -> c_int, none: c_int) -> c_int {
+/// The outcome for the caller: what `found` makes of a child, 0 if none has changed, or -1.
+fn result<T>(outcome: Outcome<T>, found: impl FnOnce(T) -> c_int) -> c_int {
     match outcome {
         Outcome::Child(child) => found(child),
-        Outcome::NotYet => none,
+        Outcome::NotYet => 0,
         Outcome::NoChild => {
             crate::errno::set(libc::ECHILD);
             -1
@@ -170,7 +168,7 @@ pub(super) unsafe extern "C-unwind" fn wait4(
         }
         child
     };
-    at_point_if(true, || result(wait_for(pid > 0, options, ask), found, 0))
+    at_point_if(true, || result(wait_for(pid > 0, options, ask), found))
 }
 
 /// Waits for children of this node, also for threads of other nodes.
@@ -232,13 +230,13 @@ pub(super) unsafe extern "C-unwind" fn waitid(
     };
     // The number of a descriptor means this node's child.
     let is_one = kind == libc::P_PID || kind == libc::P_PIDFD;
-    at_point_if(true, || match wait_for(is_one, options, ask) {
-        Outcome::NotYet => {
+    at_point_if(true, || {
+        let outcome = wait_for(is_one, options, ask);
+        if matches!(outcome, Outcome::NotYet) {
             // SAFETY: the caller passes null or a place for the result. An all-zero structure is valid.
             unsafe { put(info, zeroed()) };
-            0
         }
-        outcome => result(outcome, found, 0),
+        result(outcome, found)
     })
 }
 

@@ -56,8 +56,13 @@ pub(crate) use program::syscall;
 pub(crate) use transfer::pread;
 
 use buffers::with_present;
-use gondwana_node::Node;
+use gondwana_node::{Node, Thread};
 use std::ffi::c_void;
+
+/// This node, if the calling thread can ask another one.
+fn asking() -> Option<&'static Node> {
+    Node::current().filter(|_| !Thread::inside_runtime())
+}
 
 /// Makes `call` with `buffers` present; notifies other nodes of a standard descriptor that it opens.
 pub(crate) fn with_buffers<R: Failing>(buffers: &[Buffer], call: impl FnMut() -> R) -> R {

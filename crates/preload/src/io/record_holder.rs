@@ -8,7 +8,7 @@
 use super::descriptors::{self, There};
 use super::record_locks::description_of;
 use crate::numbers::{int, low_half};
-use gondwana_locks::lock;
+use gondwana_locks::{lock, try_lock};
 use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, flock};
 use std::collections::HashMap;
@@ -162,7 +162,7 @@ pub(super) extern "C-unwind" fn gondwana_give_up_records(device: u64, number: u6
 
 /// In the child of a fork: the open files, and so the locks, are the parent's.
 pub(super) fn leave_to_parent() {
-    if let Ok(mut all) = HELD.try_lock() {
+    if let Some(mut all) = try_lock(&HELD) {
         all.clear();
     }
 }

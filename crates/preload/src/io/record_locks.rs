@@ -10,14 +10,17 @@ use super::descriptors::{Place, There, place, status};
 use super::record_holder::{
     Identity, OUT_OF_REACH, by_borrowed, gondwana_give_up_records, gondwana_hold_records,
 };
-use super::with_buffers;
+use super::{asking, with_buffers};
 use crate::accesses;
 use crate::numbers::int;
-use gondwana_node::{Node, ProcessChange, Thread};
+use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, c_short, c_ulong, flock, off_t};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Locks that belong to an open file, and so to all who share it.
+/// Commands about locks that belong to the process.
+const OF_PROCESS: [c_int; 3] = [libc::F_GETLK, libc::F_SETLK, libc::F_SETLKW];
+
+/// The same about those that belong to an open file, and so to all who share it.
 const OF_OPEN_FILE: [c_int; 3] = [libc::F_OFD_GETLK, libc::F_OFD_SETLK, libc::F_OFD_SETLKW];
 
 /// A thread of the program has locked records.
@@ -31,7 +34,7 @@ macro_rules! controlling {
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C-unwind" fn $name(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
             let call = || match place(&[fd], stringify!($name)) {
-                Place::Here if matches!(command, libc::F_GETLK | libc::F_SETLK | libc::F_SETLKW) => {
+                Place::Here if OF_PROCESS.contains(&command) => {
                     // SAFETY: the caller's promise.
                     unsafe { of_records(fd, command, argument as *mut flock) }
                 }
@@ -55,8 +58,7 @@ controlling! { fcntl fcntl64 }
 
 /// The memory that a command of `fcntl` uses.
 fn description(command: c_int, argument: c_ulong) -> Buffer {
-    let locks =
-        OF_OPEN_FILE.contains(&command) || matches!(command, libc::F_GETLK | libc::F_SETLK | libc::F_SETLKW);
+    let locks = OF_PROCESS.contains(&command) || OF_OPEN_FILE.contains(&command);
     Buffer::result(if locks { argument as *mut flock } else { std::ptr::null_mut() })
 }
 
@@ -118,6 +120,7 @@ unsafe fn of_records(fd: c_int, command: c_int, argument: *mut flock) -> c_int {
         // SAFETY: private memory.
         unsafe { real(fd, command, wanted) }
     };
+    // Even as long as there are no other threads: what main locks first, others may unlock.
     let result = match (asking(), identity(fd)) {
         (Some(node), Some(file)) => match refused(fd, command, &mut wanted) {
             Some(error) => {
@@ -138,11 +141,6 @@ unsafe fn of_records(fd: c_int, command: c_int, argument: *mut flock) -> c_int {
         unsafe { accesses::store(&found, argument) };
     }
     result
-}
-
-/// This node, if the calling thread can ask another one. Even as long as there are no other threads: what main locks first, others may unlock.
-fn asking() -> Option<&'static Node> {
-    Node::current().filter(|_| !Thread::inside_runtime())
 }
 
 /// The identity of a regular file; `None` for anything else.
@@ -197,13 +195,10 @@ fn by_holder(node: &'static Node, fd: c_int, file: Identity, command: c_int, wan
     if let Some(result) = unsafe { by_borrowed(there, fd, file, command, wanted) } {
         return result;
     }
-    let words = [process.into(), fd.into(), file.0.cast_signed(), file.1.cast_signed(), command.into()];
-    let pointer = std::ptr::from_mut(wanted) as i64;
-    there.call(
-        "gondwana_hold_records",
-        &[words.as_slice(), &[pointer]].concat(),
-        &[Buffer::result(std::ptr::from_mut(wanted))],
-    )
+    let (device, number) = (file.0.cast_signed(), file.1.cast_signed());
+    let wanted = std::ptr::from_mut(wanted);
+    let words = [process.into(), fd.into(), device, number, command.into(), wanted as i64];
+    there.call("gondwana_hold_records", &words, &[Buffer::result(wanted)])
 }
 
 /// For another node: a thread has locked records.

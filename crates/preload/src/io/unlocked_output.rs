@@ -9,9 +9,10 @@
 
 use super::{buffered, output};
 use crate::pthread::native_self;
-use libc::FILE;
+use gondwana_locks::lock;
+use libc::{FILE, c_int};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// The C library's name of the thread that owns the buffer; 0 for none.
 static OWNER: AtomicU64 = AtomicU64::new(0);
@@ -21,7 +22,7 @@ static WRITING: Mutex<()> = Mutex::new(());
 
 fn own(me: u64) {
     if OWNER.swap(me, Ordering::Relaxed) != me {
-        drop(WRITING.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(lock(&WRITING));
     }
 }
 
@@ -71,16 +72,16 @@ pub(crate) unsafe fn must_flush(stream: *const FILE) -> bool {
     }
 }
 
-/// Writes out standard output by a call, unless another thread owns it.
+/// Writes out standard output, unless another thread owns it.
 ///
 /// # Safety
 /// It is this node's standard output, and the calling thread has locked it.
-pub(crate) unsafe fn flush(stream: *mut FILE, call: impl FnOnce()) {
-    let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+pub(crate) unsafe fn flush(stream: *mut FILE) {
+    let _writing = lock(&WRITING);
     // SAFETY: the lock keeps those away that print with it, and `WRITING` those that print without.
     unsafe {
         if must_flush(stream) {
-            call();
+            crate::real!(fflush_unlocked: fn(*mut FILE) -> c_int)(stream);
             OWNER.store(0, Ordering::Relaxed);
             buffered::hide_room(stream);
         }

@@ -3,7 +3,7 @@
 //! Each is made by a thread of its own: the C library has locks, and reads variables that a program with copies of them
 //! shares, so that whoever receives messages must not make it.
 
-use super::common;
+use super::{common, result_of};
 use gondwana_node::{Caller, Node};
 use gondwana_topology::NodeId;
 use libc::c_int;
@@ -73,6 +73,13 @@ pub(crate) fn on_first<T: Copy>(value: T, function: fn(&mut T) -> c_int) -> (T, 
             (*value, result)
         }
     }
+}
+
+/// Makes a call on a value on this node and, if it succeeds, on all others: 0, or -1 with an error number in `errno`.
+pub(super) fn on_all<T: Copy>(value: T, function: fn(&mut T) -> c_int) -> c_int {
+    let result = function(&mut { value });
+    let node = common().filter(|_| result == 0);
+    node.map_or(result, |node| result_of(on_others(node, value, function).map_err(|(_, error)| error)))
 }
 
 /// Makes a call on a value on all other nodes at the same time, which each get the same one.

@@ -3,14 +3,12 @@
 //! The C++ library keeps their books in data of its own, of which each node has a copy. A global locale with a name each node makes for itself:
 //! what it consists of is partly the C library's. One that the program has put together has no name; it is in shared memory, and used as it is.
 
-use super::calls::on_first;
-use super::{MUTEX_BYTES, common, holding, locale};
-use crate::io::Buffer;
-use crate::io::descriptors::There;
-use gondwana_node::{MutexKind, Node, Thread};
-use gondwana_page::PAGE_SIZE;
+use super::calls::{on_first, on_others};
+use super::locale::LONGEST;
+use super::{common, locale, locale_objects, one_at_a_time};
+use gondwana_node::{Node, Thread};
 use libc::{LC_ALL_MASK, c_char, c_int};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -24,6 +22,14 @@ struct Text {
     start: *const u8,
     length: usize,
     _room: [usize; 2],
+}
+
+/// What other nodes follow: a locale without a name is what is at the address.
+#[derive(Clone, Copy)]
+struct Followed {
+    implementation: usize,
+    /// A name that ends with a null.
+    name: [u8; LONGEST],
 }
 
 /// Users that a locale of all nodes has besides the counted ones: nodes may count without knowing of each other, and it must stay.
@@ -74,24 +80,16 @@ unsafe fn tell(node: &'static Node, wanted: &Locale) {
         // SAFETY: as long as the locale is global, it is there.
         unsafe { &*wanted.0 }.fetch_add(MANY, Ordering::Relaxed);
     }
-    // Other nodes count themselves among its users.
-    node.release_and_wait();
+    let mut followed = Followed { implementation, name: [0; LONGEST] };
     let bytes = name.as_bytes_with_nul();
-    let words = [wanted.0 as i64, bytes.as_ptr() as i64];
-    for owner in (0..node.nodes()).filter(|&owner| owner != node.id().index()) {
-        let failed: c_int = There { node, owner }.call(
-            "gondwana_follow_locale",
-            &words,
-            &[Buffer::read(bytes.as_ptr(), bytes.len())],
-        );
-        if failed != 0 {
-            node.refuse(&format!(
-                "std::locale::global(): node {owner} has no locale {}; install it on all computers of the run",
-                name.to_string_lossy()
-            ));
-        }
+    let Some(place) = followed.name.get_mut(..bytes.len()) else { return };
+    place.copy_from_slice(bytes);
+    if let Err((at, _)) = on_others(node, followed, follow) {
+        node.refuse(&format!(
+            "std::locale::global(): node {at} has no locale {}; install it on all computers of the run",
+            name.to_string_lossy()
+        ));
     }
-    node.acquire(None);
 }
 
 /// # Safety
@@ -107,29 +105,22 @@ unsafe fn name_of(locale: &Locale) -> CString {
     }
 }
 
-/// For another node, by a thread that makes calls: has the same global locale from now on. 0, or -1 if there is none of this name here.
-///
-/// # Safety
-/// The name is a private string.
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn gondwana_follow_locale(implementation: usize, name: *const c_char) -> c_int {
-    let node = Node::current().expect("makes calls for other nodes");
-    node.acquire(None);
+/// For another node: has the same global locale from now on. 0, or -1 if there is none of this name here.
+fn follow(followed: &mut Followed) -> c_int {
     let mut former = Box::new(MaybeUninit::<Locale>::uninit());
-    // SAFETY: the caller's promise. What is made here is never destroyed.
+    let mut wanted = Box::new(Locale(followed.implementation as *const AtomicI32));
+    let name = CStr::from_bytes_until_nul(&followed.name).unwrap_or_default();
+    // SAFETY: private memory. What is made here is never destroyed.
     unsafe {
-        let bytes = std::ffi::CStr::from_ptr(name).to_bytes();
-        let mut wanted = Box::new(Locale(implementation as *const AtomicI32));
-        if bytes != UNNAMED {
-            if !is_known(bytes) {
+        if name.to_bytes() != UNNAMED {
+            if !is_known(name.to_bytes()) {
                 return -1;
             }
             let make = crate::real!(_ZNSt6localeC1EPKc: fn(*mut Locale, *const c_char));
-            make(&raw mut *wanted, name);
+            make(&raw mut *wanted, name.as_ptr());
         }
         locale::without_others(|| real(former.as_mut_ptr(), &raw const *wanted));
     }
-    node.release_and_wait();
     0
 }
 
@@ -147,9 +138,7 @@ unsafe extern "C-unwind" fn install_cache(implementation: usize, cache: usize, i
     };
     let shares = |node: &&Node| node.is_shared(implementation) && !Thread::inside_runtime();
     match common().filter(shares) {
-        Some(node) => {
-            holding(node, node.library_page() + PAGE_SIZE - MUTEX_BYTES, MutexKind::Normal, install)
-        }
+        Some(node) => one_at_a_time(node, install),
         None => install(),
     }
 }
@@ -183,19 +172,8 @@ unsafe extern "C-unwind" fn number_of(id: *const usize) -> usize {
 fn is_known(name: &[u8]) -> bool {
     let mut parts = name.split(|&byte| byte == b';').map(|part| part.rsplit(|&byte| byte == b'=').next());
     parts.all(|part| {
-        let Some(name) = part.and_then(|part| CString::new(part).ok()) else { return false };
+        let name = part.and_then(|part| CString::new(part).ok());
         // SAFETY: a private string.
-        unsafe {
-            let made = crate::real!(newlocale: fn(c_int, *const c_char, libc::locale_t) -> libc::locale_t)(
-                LC_ALL_MASK,
-                name.as_ptr(),
-                std::ptr::null_mut(),
-            );
-            if made.is_null() {
-                return false;
-            }
-            crate::real!(freelocale: fn(libc::locale_t))(made);
-        }
-        true
+        name.is_some_and(|name| unsafe { locale_objects::is_known(LC_ALL_MASK, name.as_ptr()) })
     })
 }

@@ -1,8 +1,7 @@
 //! Permission to use registers that are so many that a process must ask for them (`ARCH_REQ_XCOMP_PERM`): Intel's AMX, which libraries for
 //! linear algebra use where there is one. Threads on other nodes use them, too.
 
-use super::calls::on_others;
-use super::{common, result_of};
+use super::calls::on_all;
 use crate::numbers::int;
 use libc::c_int;
 
@@ -11,10 +10,7 @@ pub(crate) const REQUEST: c_int = 0x1023;
 
 /// Asks for a component of the registers' state, for all nodes.
 pub(crate) fn request(component: u64) -> c_int {
-    let mut asked = component;
-    let result = ask(&mut asked);
-    let node = common().filter(|_| result == 0);
-    node.map_or(result, |node| result_of(on_others(node, component, ask).map_err(|(_, error)| error)))
+    on_all(component, ask)
 }
 
 /// Asks for the threads of this node.

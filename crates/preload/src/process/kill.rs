@@ -147,17 +147,13 @@ fn take_elsewhere(node: &'static Node, set: u64) -> Option<c_int> {
     others.filter(|&(other, _)| other != own).find_map(take)
 }
 
-/// Waits for a signal of a set: for one of this thread, or for one of the process, which may be at another of the `nodes`. The kernel has
+/// Waits for a signal of a set: for one of this thread, or for one of the process, which may be at another node. The kernel has
 /// taken the signal when it writes, so it writes to private memory.
-fn wait(
-    nodes: Option<&'static Node>,
-    set: u64,
-    until: Option<Instant>,
-) -> Result<(c_int, Box<siginfo_t>), c_int> {
+fn wait(set: u64, until: Option<Instant>) -> Result<(c_int, Box<siginfo_t>), c_int> {
     // SAFETY: all zero is a valid description.
     let mut info: Box<siginfo_t> = Box::new(unsafe { std::mem::zeroed() });
     // Others may start children later.
-    let apart = nodes.filter(|node| !node.is_first() || set & CHILD_ENDED != 0);
+    let apart = common().filter(|node| !node.is_first() || set & CHILD_ENDED != 0);
     loop {
         if let Some(signal) = apart.and_then(|node| take_elsewhere(node, set)) {
             info.si_signo = signal;
@@ -207,7 +203,7 @@ unsafe fn wait_for(set: *const sigset_t, info: *mut siginfo_t, time: *const time
     // SAFETY: the caller passes a set, and null or a time.
     let (set, longest) = unsafe { (signals::bits(&*set), of_time(time)) };
     let until = longest.map(|longest| Instant::now() + longest);
-    match wait(common(), set, until) {
+    match wait(set, until) {
         Ok((signal, found)) => {
             learn();
             if !info.is_null() {

@@ -81,6 +81,21 @@ unsafe fn real_free(object: Object) {
     unsafe { crate::real!(freelocale: fn(Object))(object) }
 }
 
+/// True if this computer has a locale of a name.
+///
+/// # Safety
+/// The name is a private string.
+pub(super) unsafe fn is_known(mask: c_int, name: *const c_char) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let object = real_new(mask, name, null_mut());
+        if !object.is_null() {
+            real_free(object);
+        }
+        !object.is_null()
+    }
+}
+
 /// The C library's object of this node for the program's.
 fn real_of(object: usize) -> Object {
     lock(&OBJECTS).get(&object).copied().unwrap_or(object) as Object
@@ -117,12 +132,11 @@ fn change_here(request: &mut Request) -> c_int {
     unsafe {
         match change {
             Change::Try => {
-                let object = real_new(*mask, name, null_mut());
-                if object.is_null() {
-                    return -1;
+                if is_known(*mask, name) {
+                    0
+                } else {
+                    -1
                 }
-                real_free(object);
-                0
             }
             Change::Make => {
                 // A copy: if there is no memory, the one of before is as it was.

@@ -1,8 +1,7 @@
 //! The barrier that one thread makes for all of the program's (`membarrier`): readers that make none of their own, such as those of
 //! userspace RCU, rely on it on whatever node they are.
 
-use super::calls::on_others;
-use super::{common, result_of};
+use super::calls::on_all;
 use libc::{c_int, c_uint};
 
 /// The command that only asks.
@@ -14,9 +13,7 @@ type Barrier = (c_int, c_uint, c_int);
 /// As the system call. What registers a process registers those of all nodes.
 pub(crate) fn membarrier(command: c_int, flags: c_uint, processor: c_int) -> c_int {
     let mut barrier = (command, flags, processor);
-    let result = make(&mut barrier);
-    let node = common().filter(|_| command != QUERY && result == 0);
-    node.map_or(result, |node| result_of(on_others(node, barrier, make).map_err(|(_, error)| error)))
+    if command == QUERY { make(&mut barrier) } else { on_all(barrier, make) }
 }
 
 /// Makes it for the threads of this node.

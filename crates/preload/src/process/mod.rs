@@ -53,7 +53,12 @@ pub(crate) fn common() -> Option<&'static Node> {
 /// Calls a function while no other thread of the run changes what processes have in common. Handlers of signals wait, and
 /// the stack is private.
 pub(crate) fn in_order<R>(node: &'static Node, call: impl FnOnce() -> R) -> R {
-    uninterrupted(|| holding(node, node.library_page() + PAGE_SIZE - MUTEX_BYTES, MutexKind::Normal, call))
+    uninterrupted(|| one_at_a_time(node, call))
+}
+
+/// Calls a function of the program or its libraries while no other thread of the run does so.
+fn one_at_a_time<R>(node: &'static Node, call: impl FnOnce() -> R) -> R {
+    holding(node, node.library_page() + PAGE_SIZE - MUTEX_BYTES, MutexKind::Normal, call)
 }
 
 /// Calls a function while the calling thread holds a mutex of the runtime, which has its name from an address.
