@@ -428,18 +428,20 @@ impl Pages {
     }
 
     /// In the child of a `fork`: replaces the program's view by a private copy of all contents, so that parent
-    /// and child no longer see each other's writes. The parent must stand still meanwhile.
+    /// and child no longer see each other's writes. The parent must stand still meanwhile. Without `all`, only what the
+    /// child writes to is copied, and elsewhere it sees what the parent writes.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn become_private(&mut self) -> Result<(), MemoryError> {
+    pub fn become_private(&mut self, all: bool) -> Result<(), MemoryError> {
         for segment in self.geometry.segments() {
             for pages in self.included(segment.first..segment.first + segment.pages) {
                 let (base, offset) =
                     (self.geometry.address_of(pages.start), pages.start as usize * PAGE_SIZE);
                 let length = (pages.end - pages.start) as usize * PAGE_SIZE;
                 map_copy(base, length, self.file.as_fd(), offset)?;
-                for data in data_in(&self.file, offset, offset + length) {
+                let copied = if all { data_in(&self.file, offset, offset + length) } else { vec![] };
+                for data in copied {
                     let data = data.start - offset..data.end - offset;
                     // SAFETY: part of the mapping just made.
                     unsafe { copy_private(base + data.start, data.len()) };
@@ -448,7 +450,7 @@ impl Pages {
                 for part in common.among(pages.clone()) {
                     let base = self.geometry.address_of(part.start);
                     common.map_copy(base, part.len() * PAGE_SIZE, part.start)?;
-                    for used in common.used(part) {
+                    for used in common.used(part).filter(|_| all) {
                         // SAFETY: as above.
                         unsafe { copy_private(self.geometry.address_of(used.start), used.len() * PAGE_SIZE) };
                     }

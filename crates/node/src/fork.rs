@@ -1,6 +1,6 @@
 //! A copy of this process made by `fork`.
 
-use crate::copy_done::CopyDone;
+use crate::birth::Birth;
 use crate::monitor::Touch;
 use crate::signal_mask::SignalMask;
 use crate::{CURRENT, Node};
@@ -13,6 +13,15 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// How many pages after a missing one are fetched with it.
 const AHEAD: u32 = 127;
+
+/// What a child of a [`Node::fork`] is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Child {
+    /// It goes on with the program's code, as by `fork`: the parent waits until all memory is copied.
+    GoesOn,
+    /// It executes another program soon, or ends, as by `vfork`: nothing is copied, and the calling thread stands still until then.
+    Leaves,
+}
 
 /// In a child: the node that its parent is.
 static FORMER: AtomicPtr<Node> = AtomicPtr::new(std::ptr::null_mut());
@@ -36,18 +45,32 @@ impl Node {
     }
 
     /// Makes a child process by `fork`. What was shared becomes the child's private copy of this node's memory,
-    /// and the child is no node any more; most often it runs another program next. The parent waits for the
-    /// copy to be complete. What other nodes alone have is fetched before, so the child sees each byte as it was at some moment of
+    /// and the child is no node any more. What other nodes alone have is fetched before, so the child sees each byte as it was at some moment of
     /// this call, or as the calling thread left it. `own` is the part of the [thread memory](gondwana_memory::ThreadMemory) that the calling thread has, if
     /// it has any.
     ///
     /// # Errors
     /// `EAGAIN` if the kernel refuses a page that both have, or what `fork` gives (as its result).
-    pub fn fork(&'static self, own: Range<usize>, fork: impl FnOnce() -> i32 + 'static) -> Result<i32, i32> {
+    pub fn fork(
+        &'static self,
+        own: Range<usize>,
+        child: Child,
+        fork: impl FnOnce() -> i32 + 'static,
+    ) -> Result<i32, i32> {
         if self.has_company() {
             self.fetch_all();
         }
-        self.privately(move || self.fork_here(&own, fork))
+        self.privately(move || {
+            let birth = Birth::new().ok_or(libc::EAGAIN)?;
+            let number = self.fork_here(&own, child, &birth, fork)?;
+            match number {
+                // The page is there until the child leaves this memory.
+                0 => std::mem::forget(birth),
+                1.. if child == Child::Leaves => birth.wait_until_left(number),
+                _ => {}
+            }
+            Ok(number)
+        })
     }
 
     /// Brings in all shared pages that any node has used. Those that another node takes away before all are here leave their contents
@@ -79,29 +102,35 @@ impl Node {
         });
     }
 
-    fn fork_here(&'static self, own: &Range<usize>, fork: impl FnOnce() -> i32) -> Result<i32, i32> {
-        let done = CopyDone::new().ok_or(libc::EAGAIN)?;
+    fn fork_here(
+        &'static self,
+        own: &Range<usize>,
+        child: Child,
+        birth: &Birth,
+        fork: impl FnOnce() -> i32,
+    ) -> Result<i32, i32> {
         // Held across the fork: the child must find the machines at rest.
         let mut core = self.core();
         let blocked = SignalMask::block_all();
         if let Err(error) = self.thread_memory.begin_fork(own) {
             crate::fatal(&format!("copying a thread's memory for a child process: {error}"));
         }
-        let child = fork();
-        if child == 0 {
+        let number = fork();
+        if number == 0 {
+            let all = child == Child::GoesOn;
             let copied =
-                core.env.pages.become_private().and_then(|()| self.thread_memory.end_fork_in_child(own));
+                core.env.pages.become_private(all).and_then(|()| self.thread_memory.end_fork_in_child(own));
             if let Err(error) = copied {
                 crate::fatal(&format!("copying shared memory for a child process: {error}"));
             }
-            done.tell();
+            birth.tell();
             blocked.set();
             FORMER.store(CURRENT.load(Ordering::Acquire), Ordering::Release);
             CURRENT.store(std::ptr::null_mut(), Ordering::Release);
             std::mem::forget(core);
             return Ok(0);
         }
-        let here = &raw const child as usize;
+        let here = &raw const number as usize;
         // A thread that runs on this very memory keeps the copy: other nodes have no thread yet that could see the difference.
         if !own.contains(&here) {
             // SAFETY: signals are blocked, and the stack is elsewhere.
@@ -110,9 +139,9 @@ impl Node {
             }
         }
         blocked.set();
-        if child > 0 {
-            done.wait(child);
+        if number > 0 {
+            birth.wait(number);
         }
-        Ok(child)
+        Ok(number)
     }
 }

@@ -39,6 +39,15 @@ pub enum ProcessChange {
         /// Its number.
         descriptor: i32,
     },
+    /// Numbers of descriptors are a node's from now on.
+    Descriptors {
+        /// The node.
+        node: u16,
+        /// The first of them.
+        first: i32,
+        /// Behind the last.
+        end: i32,
+    },
     /// A node is about to start its first child.
     HasChildren {
         /// The node.

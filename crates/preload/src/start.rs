@@ -176,6 +176,10 @@ fn apply(change: &ProcessChange) -> c_int {
             descriptors::forget(descriptor);
             0
         }
+        ProcessChange::Descriptors { node, first, end } => {
+            descriptors::give_here(node, first, end);
+            0
+        }
         ProcessChange::HasChildren { node } => {
             children::note_parent(node);
             0

@@ -101,11 +101,12 @@ unsafe fn other(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
         libc::SYS_membarrier => Some(membarrier(Taken::of(a), Taken::of(b), Taken::of(c)).word()),
         libc::SYS_brk => crate::map::program_break::by_number(a).map(Taken::of),
         // The child has memory of its own in any case.
-        libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone if number != libc::SYS_clone || b == 0 => {
+        libc::SYS_fork | libc::SYS_clone if number == libc::SYS_fork || b == 0 => {
             // SAFETY: has no preconditions.
-            let child = unsafe { super::forks::_Fork() };
-            Some(child.word())
+            Some(unsafe { super::forks::_Fork() }.word())
         }
+        // SAFETY: the caller's promise.
+        libc::SYS_vfork => Some(unsafe { super::forks::vfork() }.word()),
         // SAFETY: touches no memory.
         libc::SYS_tkill => Some(unsafe { libc::tgkill(libc::getpid(), Taken::of(a), Taken::of(b)) }.word()),
         libc::SYS_clock_nanosleep => {
@@ -203,6 +204,13 @@ calls! {
     SYS_creat: creat(a, b);
     SYS_close: close(a);
     SYS_close_range: close_range(a, b, c);
+    SYS_epoll_create: epoll_create(a);
+    SYS_epoll_create1: epoll_create1(a);
+    SYS_eventfd: eventfd(a; 0);
+    SYS_eventfd2: eventfd(a, b);
+    SYS_timerfd_create: timerfd_create(a, b);
+    SYS_inotify_init: inotify_init();
+    SYS_inotify_init1: inotify_init1(a);
     SYS_dup: dup(a);
     SYS_dup2: dup2(a, b);
     SYS_dup3: dup3(a, b, c);

@@ -1,6 +1,7 @@
 //! System calls with plain buffers: sockets, time, signals, processes.
 
 use super::Buffer;
+use super::channels::NEW;
 use crate::accesses;
 use crate::numbers::many;
 use crate::process::identity::kernel_number;
@@ -28,9 +29,9 @@ fn groups_at(groups: *mut gid_t, count: usize) -> Buffer {
 
 crate::guarded! {
     fn getrandom(buffer: *mut c_void, count: size_t, flags: c_uint) -> ssize_t { Buffer::write(buffer, count) }
-    fn pipe(ends: *mut c_int) -> c_int { Buffer::write(ends, 8) }
-    fn pipe2(ends: *mut c_int, flags: c_int) -> c_int { Buffer::write(ends, 8) }
-    fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int { Buffer::write(ends, 8) }
+    fn pipe[; opening_two ends](ends: *mut c_int) -> c_int { Buffer::write(ends, 8) }
+    fn pipe2[; opening_two ends](ends: *mut c_int, flags: c_int) -> c_int { Buffer::write(ends, 8) }
+    fn socketpair[; opening_two ends](domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int { Buffer::write(ends, 8) }
     fn bind[fd](fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int { Buffer::read(address, length as usize) }
     fn connect[fd; giving fd](fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
         Buffer::read(address, length as usize)
@@ -54,7 +55,7 @@ crate::guarded! {
     fn sysinfo(result: *mut libc::sysinfo) -> c_int { Buffer::result(result) }
     fn gethostname(name: *mut c_char, length: size_t) -> c_int { Buffer::write(name, length) }
     fn getentropy(buffer: *mut c_void, count: size_t) -> c_int { Buffer::write(buffer, count) }
-    fn signalfd[fd](fd: c_int, mask: *const sigset_t, flags: c_int) -> c_int { Buffer::value(mask) }
+    fn signalfd[fd; opening fd](fd: c_int, mask: *const sigset_t, flags: c_int) -> c_int { Buffer::value(mask) }
     fn sigpending(result: *mut sigset_t) -> c_int { Buffer::result(result) }
     fn clock_settime(clock: clockid_t, time: *const timespec) -> c_int { Buffer::value(time) }
     fn adjtimex(result: *mut libc::timex) -> c_int { Buffer::result(result) }
@@ -75,7 +76,7 @@ crate::guarded! {
     fn sendfile64[output, input; giving output](output: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
         Buffer::result(offset)
     }
-    fn memfd_create(name: *const c_char, flags: c_uint) -> c_int { Buffer::string(name) }
+    fn memfd_create[; opening NEW](name: *const c_char, flags: c_uint) -> c_int { Buffer::string(name) }
 }
 
 /// What a call about capabilities is for.

@@ -5,7 +5,8 @@
 //! takes out of one.
 
 use super::Failing;
-use super::descriptors::{is_channel, is_channel_of_stream};
+use super::descriptors::{self, is_channel, is_channel_of_stream};
+use crate::accesses;
 use gondwana_node::{Node, Thread};
 use libc::c_int;
 use std::cell::Cell;
@@ -41,6 +42,28 @@ pub(crate) fn giving<R>(descriptor: c_int, call: impl FnOnce() -> R) -> R {
         publish(node);
     }
     call()
+}
+
+/// In place of a descriptor, where a call has none.
+pub(crate) const NEW: c_int = -1;
+
+/// Makes a call that opens a descriptor.
+#[inline]
+pub(crate) fn opening(_of: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    let opened = call();
+    descriptors::opened(opened);
+    opened
+}
+
+/// Makes a call that opens two descriptors, and writes them there.
+#[inline]
+pub(crate) fn opening_two(ends: *mut c_int, call: impl FnOnce() -> c_int) -> c_int {
+    let result = call();
+    if result == 0 {
+        // SAFETY: the call has written to them.
+        unsafe { accesses::load(ends.add(1)) }.into_iter().for_each(descriptors::opened);
+    }
+    result
 }
 
 /// Makes a call that takes something out of a channel.

@@ -6,7 +6,7 @@ use crate::private_stack::on_private_stack;
 use crate::process::identity;
 use crate::pthread::semaphore;
 use crate::thread_memory;
-use gondwana_node::Node;
+use gondwana_node::{Child, Node};
 use gondwana_page::to_usize;
 use libc::{c_char, c_int, pid_t, termios, winsize};
 use std::ptr::{from_ref, null};
@@ -26,6 +26,13 @@ pub(super) unsafe extern "C" fn fork() -> pid_t {
 /// As the C library's `_Fork`, which calls no handlers.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn _Fork() -> pid_t {
+    // SAFETY: the caller's promise.
+    unsafe { make(Child::GoesOn) }
+}
+
+/// # Safety
+/// As the C library's `_Fork`, or `vfork` for a child that leaves.
+unsafe fn make(child: Child) -> pid_t {
     if let Some(node) = Node::current() {
         let parent = identity::process();
         children::begin();
@@ -34,8 +41,8 @@ pub(super) unsafe extern "C" fn _Fork() -> pid_t {
         let mut semaphores = node.all_semaphores();
         semaphores.retain(|semaphore| node.is_shared(to_usize(semaphore.object.0)));
         // SAFETY: forwards the call.
-        let forked =
-            node.fork(thread_memory::of_caller(node), || unsafe { crate::real!(fork: fn() -> pid_t)() });
+        let forked = node
+            .fork(thread_memory::of_caller(node), child, || unsafe { crate::real!(fork: fn() -> pid_t)() });
         if forked == Ok(0) {
             reopened.keep();
             descriptors::restore();
@@ -55,12 +62,12 @@ pub(super) unsafe extern "C" fn _Fork() -> pid_t {
 }
 
 /// # Safety
-/// As the C library's `vfork`, which calls no handlers. The child gets its own memory, as by fork: otherwise closing its descriptors
+/// As the C library's `vfork`, which calls no handlers. What the child writes is its own, as by fork: otherwise closing its descriptors
 /// would change the runtime's records of this process's descriptors.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn vfork() -> pid_t {
-    // SAFETY: the caller's promise; it may do less than after a fork.
-    unsafe { _Fork() }
+    // SAFETY: the caller's promise.
+    unsafe { make(Child::Leaves) }
 }
 
 /// In a child: a descriptor becomes standard input, output and error, and nothing else. False if it cannot.

@@ -65,8 +65,11 @@ fn asking() -> Option<&'static Node> {
 }
 
 /// Makes `call` with `buffers` present; notifies other nodes of a standard descriptor that it opens.
-pub(crate) fn with_buffers<R: Failing>(buffers: &[Buffer], call: impl FnMut() -> R) -> R {
-    let result = with_present(buffers, call);
+pub(crate) fn with_buffers<R: Failing>(buffers: &[Buffer], mut call: impl FnMut() -> R) -> R {
+    let mut result = with_present(buffers, &mut call);
+    if result.failed() && descriptors::extend_after_failure() {
+        result = with_present(buffers, call);
+    }
     descriptors::notice();
     result
 }

@@ -1,6 +1,7 @@
 //! Calls on paths and files that read a name or fill in a result.
 
 use super::Buffer;
+use super::channels::{NEW, opening};
 use super::descriptors::Place;
 use gondwana_sys::Argument;
 use libc::{
@@ -15,7 +16,7 @@ crate::guarded! {
     fn readlinkat[fd](fd: c_int, path: *const c_char, buffer: *mut c_char, count: size_t) -> ssize_t {
         Buffer::string(path), Buffer::write(buffer, count)
     }
-    fn creat(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
+    fn creat[; opening NEW](path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
     fn access(path: *const c_char, mode: c_int) -> c_int { Buffer::string(path) }
     fn faccessat[fd](fd: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int { Buffer::string(path) }
     fn mkdir(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
@@ -32,8 +33,8 @@ crate::guarded! {
     fn chmod(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
     fn chown(path: *const c_char, user: uid_t, group: gid_t) -> c_int { Buffer::string(path) }
     fn truncate(path: *const c_char, length: off_t) -> c_int { Buffer::string(path) }
-    fn mkstemp(template: *mut c_char) -> c_int { Buffer::string(template), Buffer::result(template) }
-    fn mkstemp64(template: *mut c_char) -> c_int { Buffer::string(template), Buffer::result(template) }
+    fn mkstemp[; opening NEW](template: *mut c_char) -> c_int { Buffer::string(template), Buffer::result(template) }
+    fn mkstemp64[; opening NEW](template: *mut c_char) -> c_int { Buffer::string(template), Buffer::result(template) }
     fn stat(path: *const c_char, result: *mut libc::stat) -> c_int { Buffer::string(path), Buffer::result(result) }
     fn lstat(path: *const c_char, result: *mut libc::stat) -> c_int { Buffer::string(path), Buffer::result(result) }
     fn fstat[fd](fd: c_int, result: *mut libc::stat) -> c_int { Buffer::result(result) }
@@ -45,7 +46,7 @@ crate::guarded! {
     fn fstat64[fd](fd: c_int, result: *mut libc::stat64) -> c_int { Buffer::result(result) }
     fn statfs(path: *const c_char, result: *mut libc::statfs) -> c_int { Buffer::string(path), Buffer::result(result) }
     fn fstatfs[fd](fd: c_int, result: *mut libc::statfs) -> c_int { Buffer::result(result) }
-    fn creat64(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
+    fn creat64[; opening NEW](path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
     fn truncate64(path: *const c_char, length: off_t) -> c_int { Buffer::string(path) }
     fn eaccess(path: *const c_char, mode: c_int) -> c_int { Buffer::string(path) }
     fn euidaccess(path: *const c_char, mode: c_int) -> c_int { Buffer::string(path) }
@@ -136,7 +137,7 @@ macro_rules! opening {
             flags: c_int,
             mode: mode_t,
         ) -> c_int {
-            crate::pthread::cancel::at_point_if(true, || {
+            opening(NEW, || crate::pthread::cancel::at_point_if(true, || {
                 match crate::placed!($name [$($argument)?]) {
                     Place::Here => {}
                     Place::There(there) => {
@@ -153,7 +154,7 @@ macro_rules! opening {
                         )
                     }
                 })
-            })
+            }))
         }
     )*};
 }

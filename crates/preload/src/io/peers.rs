@@ -1,7 +1,7 @@
 //! Calls that say who the peer is. The kernel has taken the connection or the message when it writes the address.
 
 use super::Buffer;
-use super::channels::taking;
+use super::channels::{opening, taking};
 use super::descriptors::{MOST_THERE, Place, place};
 use super::transfer::received;
 use super::written::written;
@@ -100,7 +100,7 @@ pub(super) unsafe extern "C-unwind" fn accept4(
         }
         Place::Nowhere => -1,
     };
-    taking(fd, || at_point_if(true, call))
+    opening(fd, || taking(fd, || at_point_if(true, call)))
 }
 
 /// # Safety

@@ -1,6 +1,6 @@
 //! Queues of messages and semaphores that the kernel keeps: threads wait for each other by them, whatever nodes they are on.
 
-use super::channels::locking;
+use super::channels::{NEW, locking};
 use super::descriptors::{Place, close, place};
 use super::{Buffer, with_buffers};
 use gondwana_page::to_usize;
@@ -19,7 +19,7 @@ crate::guarded! {
     }
     fn mq_timedsend[queue; locking queue](queue: mqd_t, text: *const c_char, length: size_t, priority: c_uint,
         until: *const timespec) -> c_int { Buffer::read(text, length), Buffer::value(until) }
-    fn mq_open(name: *const c_char, flags: c_int, mode: mode_t, attributes: *mut mq_attr) -> mqd_t {
+    fn mq_open[; opening NEW](name: *const c_char, flags: c_int, mode: mode_t, attributes: *mut mq_attr) -> mqd_t {
         Buffer::string(name), Buffer::value(if flags & libc::O_CREAT == 0 { std::ptr::null_mut() } else { attributes })
     }
     fn mq_unlink(name: *const c_char) -> c_int { Buffer::string(name) }

@@ -6,14 +6,15 @@
 
 use super::buffers::Buffer;
 use super::channels::locking;
-use super::descriptors::{Place, There, place, status};
+use super::descriptors::{Place, There, copying, place, status};
 use super::record_holder::{
     Identity, OUT_OF_REACH, by_borrowed, gondwana_give_up_records, gondwana_hold_records,
 };
 use super::{asking, with_buffers};
 use crate::accesses;
-use crate::numbers::int;
+use crate::numbers::{int, low_half};
 use gondwana_node::{Node, ProcessChange};
+use gondwana_page::to_usize;
 use libc::{c_int, c_short, c_ulong, flock, off_t};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,7 +34,8 @@ macro_rules! controlling {
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C-unwind" fn $name(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
-            let call = || match place(&[fd], stringify!($name)) {
+            let place = || place(&[fd], stringify!($name));
+            let call = || match place() {
                 Place::Here if OF_PROCESS.contains(&command) => {
                     // SAFETY: the caller's promise.
                     unsafe { of_records(fd, command, argument as *mut flock) }
@@ -49,7 +51,13 @@ macro_rules! controlling {
                 Place::Nowhere => -1,
             };
             // Threads of one process may wait for each other's.
-            if OF_OPEN_FILE.contains(&command) { locking(fd, call) } else { call() }
+            if OF_OPEN_FILE.contains(&command) {
+                locking(fd, call)
+            } else if [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC].contains(&command) {
+                copying(fd, low_half(to_usize(argument)).cast_signed(), call)
+            } else {
+                call()
+            }
         }
     )*};
 }

@@ -142,7 +142,7 @@ pub(super) fn close_borrowed(number: c_int) -> Option<c_int> {
         return None;
     }
     let node = Node::current()?;
-    let owner = Numbers::get()?.division.owner(number)?;
+    let owner = Numbers::get()?.division.owner(number)?.into();
     Some(match close_there(node, owner, number) {
         Ok(()) => 0,
         Err(error) => {

@@ -4,16 +4,25 @@
 use super::standard::is_standard;
 use super::status::forget_kind;
 use super::stops::{self, Numbers, other_owner};
-use super::{Place, borrow, events, is_free, place, refuse, reopened};
-use crate::io::channels::giving;
+use super::{Place, borrow, events, extend, is_free, place, refuse, reopened};
+use crate::io::channels::{NEW, giving};
 use crate::io::record_locks::closing;
 use crate::io::{Buffer, with_buffers_returning_error};
 use gondwana_sys::Argument;
-use libc::{c_char, c_int, c_uint, gid_t, loff_t, mode_t, off_t, pid_t, size_t, ssize_t, timespec, uid_t};
+use libc::{
+    c_char, c_int, c_uint, clockid_t, gid_t, loff_t, mode_t, off_t, pid_t, size_t, ssize_t, timespec, uid_t,
+};
 
 crate::guarded! {
-    fn dup[fd](fd: c_int) -> c_int {}
-    fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {}
+    fn dup[fd; opening fd](fd: c_int) -> c_int {}
+    fn socket[; opening NEW](domain: c_int, kind: c_int, protocol: c_int) -> c_int {}
+    fn epoll_create[; opening NEW](size: c_int) -> c_int {}
+    fn epoll_create1[; opening NEW](flags: c_int) -> c_int {}
+    fn eventfd[; opening NEW](value: c_uint, flags: c_int) -> c_int {}
+    fn timerfd_create[; opening NEW](clock: clockid_t, flags: c_int) -> c_int {}
+    fn inotify_init[; opening NEW]() -> c_int {}
+    fn inotify_init1[; opening NEW](flags: c_int) -> c_int {}
+    fn posix_openpt[; opening NEW](flags: c_int) -> c_int {}
     fn lseek[fd](fd: c_int, offset: off_t, from: c_int) -> off_t {}
     fn lseek64[fd](fd: c_int, offset: off_t, from: c_int) -> off_t {}
     fn fsync[fd](fd: c_int) -> c_int {}
@@ -151,7 +160,9 @@ pub(super) unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_
 /// Copies a descriptor to the number that the program has chosen. That may be any, unless another node has
 /// something open there.
 fn duplicate(name: &str, old: c_int, new: c_int, flags: c_int, call: impl FnOnce() -> c_int) -> c_int {
-    match place(&[old], name) {
+    let place = place(&[old], name);
+    extend::claim(new, &place);
+    match place {
         Place::Here => {}
         // What is open there decides whether the number is free, which is the other node's own or everybody's.
         Place::There(there)

@@ -9,13 +9,14 @@ use crate::private_stack::uninterrupted;
 use crate::process::calls::on_others;
 use crate::process::{common, in_order};
 use gondwana_locks::lock;
-use libc::{RLIMIT_NOFILE, RLIMIT_NPROC, c_int, c_long, c_uint, pid_t, rlimit};
+use libc::{RLIMIT_NOFILE, RLIMIT_NPROC, c_int, c_long, c_uint, c_void, pid_t, rlimit};
+use std::ptr::null_mut;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// The most descriptors of the runtime: a few, and a connection to each other node.
-fn own(nodes: u16) -> u64 {
-    64 + u64::from(nodes)
+pub(super) fn of_runtime(nodes: u16) -> c_int {
+    64 + c_int::from(nodes)
 }
 
 /// The soft limit that the program believes in; 0 for the kernel's.
@@ -40,17 +41,77 @@ fn set_of_kernel(resource: c_uint, limit: rlimit) -> c_int {
     unsafe { crate::real!(setrlimit: fn(c_uint, *const rlimit) -> c_int)(resource, &raw const *limit) }
 }
 
-/// Raises the limit as far as possible. Returns how many numbers a run of `nodes` may divide.
-pub(super) fn raise(nodes: u16) -> c_int {
+/// The end of the numbers that this process can have, but for the program's own limit.
+static ROOM: AtomicI32 = AtomicI32::new(0);
+
+/// Raises the limit as far as possible, of which the runtime needs some.
+pub(super) fn raise(of_runtime: c_int) {
     let limit = get();
     BELIEVED.store(limit.rlim_cur, Ordering::Relaxed);
+    ROOM.store(number(limit.rlim_max).saturating_sub(of_runtime), Ordering::Relaxed);
     set(rlimit { rlim_cur: limit.rlim_max, ..limit });
-    c_int::try_from(get().rlim_cur.saturating_sub(own(nodes))).unwrap_or(c_int::MAX)
 }
 
-/// Ends the program's numbers where those of the run end.
-pub(super) fn settle(room: c_int) {
-    set(rlimit { rlim_cur: room.cast_unsigned().into(), ..get() });
+/// The end of the numbers that the program may have.
+pub(super) fn of_numbers() -> c_int {
+    ROOM.load(Ordering::Relaxed).min(believed().map_or(c_int::MAX, number))
+}
+
+fn number(limit: u64) -> c_int {
+    c_int::try_from(limit).unwrap_or(c_int::MAX)
+}
+
+/// Ends the numbers that the kernel gives the program. False if the kernel refuses.
+pub(super) fn settle(end: c_int) -> bool {
+    let end = u64::from(end.cast_unsigned());
+    let mut starting = lock(&STARTING);
+    if starting.0 > 0 {
+        starting.1 = end;
+        return true;
+    }
+    set(rlimit { rlim_cur: end, ..get() }) == 0
+}
+
+/// Bytes of the stack of the process that [`beyond`] makes.
+const STACK: usize = 1 << 16;
+
+/// Calls a function in a process that shares this one's memory and descriptors, and whose limit on open files is as high as this one's
+/// can be: another thread that opens a file meanwhile is still bound by this process's own limit. False if there cannot be such a process.
+///
+/// The function touches private memory only, and neither allocates nor takes locks.
+pub(super) fn beyond(mut call: impl FnMut()) -> bool {
+    extern "C" fn enter(call: *mut c_void) -> c_int {
+        let mut limit = rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: this stack is private. `beyond` passes its own reference.
+        unsafe {
+            gondwana_sys::syscall!(libc::SYS_getrlimit, RLIMIT_NOFILE, &raw mut limit);
+            limit.rlim_cur = limit.rlim_max;
+            gondwana_sys::syscall!(libc::SYS_setrlimit, RLIMIT_NOFILE, &raw const limit);
+            (*call.cast::<&mut dyn FnMut()>())();
+        }
+        0
+    }
+    uninterrupted(|| {
+        let mut call: &mut dyn FnMut() = &mut call;
+        let mut stack = vec![0_u128; STACK / size_of::<u128>()];
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES;
+        // SAFETY: the stack is the child's alone, and grows downwards from its end, which is aligned. This thread stands still until
+        // the child has ended, which is reaped: its end is told by no signal.
+        unsafe {
+            let child =
+                crate::real!(
+                    clone: fn(extern "C" fn(*mut c_void) -> c_int, *mut c_void, c_int, *mut c_void) -> c_int
+                )(enter, stack.as_mut_ptr_range().end.cast(), flags, (&raw mut call).cast());
+            let ended = gondwana_sys::syscall!(
+                libc::SYS_wait4,
+                child,
+                null_mut::<c_int>(),
+                libc::__WCLONE,
+                null_mut::<u8>()
+            );
+            child > 0 && ended == c_long::from(child)
+        }
+    })
 }
 
 /// How many threads are starting programs, and the kernel's limit from before that.
@@ -84,13 +145,11 @@ pub(crate) fn for_child<R>(start: impl FnOnce() -> R) -> R {
 /// program.
 pub(crate) fn withdraw(number: c_int) -> c_int {
     let room = Numbers::get().map_or(0, |numbers| numbers.division.room());
-    let starting = lock(&STARTING);
-    let limit = get();
-    set(rlimit { rlim_cur: limit.rlim_max, ..limit });
-    // SAFETY: touches no memory.
-    let moved = int(unsafe { gondwana_sys::syscall!(libc::SYS_fcntl, number, libc::F_DUPFD_CLOEXEC, room) });
-    set(limit);
-    drop(starting);
+    let mut moved = -1;
+    beyond(|| {
+        // SAFETY: touches no memory.
+        moved = int(unsafe { gondwana_sys::syscall!(libc::SYS_fcntl, number, libc::F_DUPFD_CLOEXEC, room) });
+    });
     if moved < 0 {
         stops::withdraw(number);
         return number;
@@ -113,7 +172,7 @@ pub(crate) fn for_exec(replace: impl FnOnce() -> c_int) -> c_int {
 }
 
 /// In the child of a `fork`: the limits are the program's own again.
-pub(crate) fn restore() {
+pub(super) fn restore() {
     if let Some(processes) = *lock(&PROCESSES) {
         set_of_kernel(RLIMIT_NPROC, processes);
     }

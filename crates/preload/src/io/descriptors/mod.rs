@@ -12,6 +12,7 @@ mod copy;
 mod division;
 mod event;
 mod events;
+mod extend;
 mod for_others;
 mod limit;
 mod place;
@@ -28,8 +29,9 @@ pub(crate) use borrow::{close_here, close_with_copies, forget, lend, recall};
 pub(crate) use calls::close;
 pub(crate) use calls::fsync;
 pub(crate) use copy::fetch;
+pub(crate) use extend::{copying, extend_after_failure, give_here, opened};
 pub(crate) use for_others::{call_at_once, call_here};
-pub(crate) use limit::{believed, for_child, for_exec, restore, withdraw};
+pub(crate) use limit::{believed, for_child, for_exec, withdraw};
 pub(crate) use place::{Place, place};
 pub(crate) use ranges::next_open;
 pub(crate) use reopened::{Reopened, can_open_again};
@@ -50,7 +52,15 @@ pub(crate) fn begin() {
     stops::begin(numbers);
     status::begin();
     limit::settle(numbers.division.room());
+    extend::begin(numbers);
     borrow::begin();
+}
+
+/// In the child of a `fork`, which is no node: it has the limits that the program knows, and all numbers.
+pub(crate) fn restore() {
+    limit::restore();
+    extend::end();
+    stops::end();
 }
 
 /// True if this process makes a call on a descriptor: for calls that no other node can make. Otherwise `errno` is set to EBADF.

@@ -39,8 +39,8 @@ fn is_programs(number: c_int) -> bool {
 
 /// For another node: the first number of this node, from one on, that the program has open; -1 if there is none.
 pub(crate) fn next_open(from: c_int) -> c_int {
-    let own = Numbers::get().into_iter().flat_map(|numbers| numbers.own.clone()).flatten();
-    own.filter(|&number| number >= from).find(|&number| is_programs(number)).unwrap_or(-1)
+    let own = Numbers::get().into_iter().flat_map(|numbers| numbers.division.of(numbers.me));
+    own.skip_while(|&number| number < from).find(|&number| is_programs(number)).unwrap_or(-1)
 }
 
 fn close_all(range: (c_uint, c_uint)) {

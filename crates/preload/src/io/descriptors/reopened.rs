@@ -243,6 +243,11 @@ pub(super) fn give_up(number: c_int) -> bool {
     LEFT.is_set(number) && LEFT.clear(number)
 }
 
+/// In a child process: true for the number of a file that is out of reach.
+pub(super) fn is_out_of_reach(number: c_int) -> bool {
+    LEFT.is_set(number)
+}
+
 /// In a child process that uses a number: says so, once, if it is one that it should have.
 pub(super) fn miss(number: c_int, call: &str) {
     static SAID: AtomicBool = AtomicBool::new(false);

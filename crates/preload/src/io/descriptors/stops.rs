@@ -7,12 +7,14 @@
 use super::bits::Bits;
 use super::division::Division;
 use super::limit;
+use super::reopened;
 use super::status::forget_kind;
 use crate::numbers::int;
 use gondwana_node::{Node, Thread};
 use libc::c_int;
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The first number that is not a standard stream's.
 const FIRST: c_int = 3;
@@ -25,11 +27,13 @@ static RUNTIME: Bits = Bits::new();
 
 /// The numbers as this node sees them.
 pub(super) struct Numbers {
-    pub division: Division,
-    pub(super) own: [Range<c_int>; 2],
+    pub division: &'static Division,
+    pub me: u16,
     /// The placeholder that is copied to other numbers.
     model: c_int,
 }
+
+static DIVISION: Division = Division::new();
 
 static NUMBERS: OnceLock<Numbers> = OnceLock::new();
 
@@ -64,7 +68,8 @@ pub(crate) fn close_withdrawn(number: c_int) {
 
 /// True for numbers of the runtime's own descriptors.
 pub(super) fn is_of_runtime(number: c_int) -> bool {
-    RUNTIME.is_set(number) || Numbers::get().is_some_and(|numbers| number >= numbers.division.room())
+    RUNTIME.is_set(number)
+        || Numbers::get().is_some_and(|numbers| !is_child() && numbers.division.is_of_runtime(number))
 }
 
 impl Numbers {
@@ -75,8 +80,31 @@ impl Numbers {
 
     /// True for a number that must have a placeholder whenever it is not in use.
     pub(super) fn is_foreign(&self, number: c_int) -> bool {
-        (number == libc::STDIN_FILENO || (FIRST..self.division.room()).contains(&number))
-            && !self.own.iter().any(|own| own.contains(&number))
+        !is_child()
+            && (number == libc::STDIN_FILENO || (FIRST..self.division.room()).contains(&number))
+            && self.division.owner(number) != Some(self.me)
+    }
+
+    /// Puts placeholders at the numbers of a range that are free, and tells of the others.
+    fn put(&self, range: Range<c_int>, in_use: impl Fn(c_int)) {
+        let mut next = range.start;
+        while next < range.end {
+            // By system call: there are many, and the interposed `fcntl` is not needed. SAFETY: touches no memory.
+            let number = int(unsafe {
+                gondwana_sys::syscall!(libc::SYS_fcntl, self.model, libc::F_DUPFD_CLOEXEC, next)
+            });
+            if number < 0 {
+                break;
+            }
+            if number < range.end {
+                STOPS.set(number);
+            } else {
+                // SAFETY: the descriptor was made above.
+                unsafe { gondwana_sys::syscall!(libc::SYS_close, number) };
+            }
+            (next..number.min(range.end)).for_each(&in_use);
+            next = number + 1;
+        }
     }
 
     /// Replaces a descriptor by a placeholder, atomically: no other thread can open that number.
@@ -92,49 +120,43 @@ impl Numbers {
     }
 }
 
-/// Puts placeholders at all numbers that a run divides, including this node's: descriptors that the runtime opens
+/// Puts placeholders at all numbers that a run divides at first, including this node's: descriptors that the runtime opens
 /// before [`begin`] get higher numbers.
 pub(crate) fn reserve(nodes: u16, node: u16) {
-    let division = Division::new(nodes, limit::raise(nodes));
-    let room = division.room();
+    let of_runtime = limit::of_runtime(nodes);
+    limit::raise(of_runtime);
+    DIVISION.begin(nodes, limit::of_numbers(), of_runtime);
+    let room = DIVISION.room();
     // SAFETY: touches no memory but the path.
     let stop = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
     // SAFETY: touches no memory.
-    let copy = |least: c_int| unsafe { libc::fcntl(stop, libc::F_DUPFD_CLOEXEC, least) };
-    let model = copy(room);
+    let model = unsafe { libc::fcntl(stop, libc::F_DUPFD_CLOEXEC, room) };
     if stop < 0 || model < 0 {
         crate::report::fatal(
             "the limit on open files is too low for the descriptors of a node; raise ulimit -n",
         );
     }
-    let numbers = Numbers { own: division.of(node), division, model };
+    let numbers = Numbers { division: &DIVISION, me: node, model };
     // SAFETY: the descriptor was opened above.
     unsafe { libc::close(stop) };
-    let mut next = FIRST;
-    while next < room {
-        // By system call: there are thousands, and the interposed `fcntl` is not needed. SAFETY: touches no memory.
-        let number =
-            int(unsafe { gondwana_sys::syscall!(libc::SYS_fcntl, model, libc::F_DUPFD_CLOEXEC, next) });
-        if number < 0 {
-            break;
+    numbers.put(FIRST..room, |number| {
+        if node != 0 && passes_exec(number) {
+            numbers.close(number);
         }
-        if number < room {
-            STOPS.set(number);
-        } else {
-            // SAFETY: the descriptor was made above.
-            unsafe { libc::close(number) };
-        }
-        let inherited = next..number.min(room);
-        if node != 0 {
-            inherited.filter(|&number| passes_exec(number)).for_each(|number| numbers.close(number));
-        }
-        next = number + 1;
-    }
+    });
     if node != 0 {
         // This descriptor is for child processes only; it is not the program's standard input.
         STOPS.set(libc::STDIN_FILENO);
     }
     let _ = NUMBERS.set(numbers);
+}
+
+/// Puts placeholders at further numbers, up to an end, where the node's limit on open files is then.
+pub(super) fn fill(numbers: &Numbers, end: c_int) {
+    let room = numbers.division.room();
+    if limit::beyond(|| numbers.put(room..end, withdraw)) && limit::settle(end) {
+        numbers.division.set_room(end);
+    }
 }
 
 /// True for descriptors that the process started with, and that are therefore node 0's.
@@ -149,22 +171,50 @@ pub(super) fn begin(numbers: &Numbers) {
     (FIRST..numbers.division.room())
         .filter(|&number| !is_stop(number) && is_open(number) && !passes_exec(number))
         .for_each(|number| RUNTIME.set(number));
-    for own in &numbers.own {
-        let mut next = own.start;
-        while let Some(first) = (next..own.end).find(|&number| is_stop(number)) {
-            next = (first..own.end).find(|&number| !is_stop(number)).unwrap_or(own.end);
-            // SAFETY: closes stops only.
-            unsafe { gondwana_sys::syscall!(libc::SYS_close_range, first, next - 1, 0) };
-            (first..next).for_each(taken);
-        }
+    let own: Vec<c_int> = numbers.division.of(numbers.me).collect();
+    runs(&own).for_each(free);
+}
+
+/// Removes the placeholders in a range.
+pub(super) fn free(own: Range<c_int>) {
+    let mut next = own.start;
+    while let Some(first) = (next..own.end).find(|&number| is_stop(number)) {
+        next = (first..own.end).find(|&number| !is_stop(number)).unwrap_or(own.end);
+        // SAFETY: closes stops only.
+        unsafe { gondwana_sys::syscall!(libc::SYS_close_range, first, next - 1, 0) };
+        (first..next).for_each(taken);
     }
+}
+
+/// True in a child of a node.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+fn is_child() -> bool {
+    IS_CHILD.load(Ordering::Relaxed)
+}
+
+/// In a child, which is no node: the numbers of other nodes are free, but for those of files that are out of reach.
+pub(super) fn end() {
+    let Some(numbers) = Numbers::get() else { return };
+    let room = numbers.division.room();
+    let own = (FIRST..room).filter(|&number| is_stop(number) && !reopened::is_out_of_reach(number));
+    let own: Vec<c_int> = own.collect();
+    runs(&own).for_each(free);
+    let zone = numbers.division.of_runtime();
+    zone.filter(|&number| is_open(number)).for_each(withdraw);
+    IS_CHILD.store(true, Ordering::Relaxed);
+}
+
+/// Numbers in order, as ranges.
+fn runs(numbers: &[c_int]) -> impl Iterator<Item = Range<c_int>> {
+    numbers.chunk_by(|one, next| one + 1 == *next).map(|run| run[0]..run[run.len() - 1] + 1)
 }
 
 /// The node that a number belongs to, if that is another.
 pub(super) fn other_owner(number: c_int) -> Option<(&'static Node, usize)> {
     let (node, numbers) = (Node::current()?, Numbers::get()?);
     let owner = numbers.division.owner(number).filter(|_| numbers.is_foreign(number))?;
-    Some((node, owner))
+    Some((node, owner.into()))
 }
 
 /// True if a number is open on this node, and not by a stop.

@@ -1,5 +1,6 @@
 //! Calls on descriptors of other nodes, which those make: the other side is `for_others`.
 
+use super::extend::extend;
 use crate::accesses;
 use crate::io::buffers::{Buffer, Failing, Use};
 use gondwana_node::{CallMemory, DescriptorCall, Direction, MOST_BYTES, Node, Pointer};
@@ -37,15 +38,21 @@ impl There {
             crate::errno::set(libc::ENOBUFS);
             return R::FAILED;
         };
-        let memory = ranges.iter().map(|range| CallMemory {
-            pointer: range.pointer,
-            length: u32::try_from(range.buffer.length).expect("no more than MOST"),
-            direction: match range.buffer.usage {
-                Use::Read => Direction::Read,
-                Use::Write => Direction::Changed,
-            },
-        });
-        let (result, mut written) = self.ask(function, &arguments, memory.collect(), bytes.clone());
+        let memory = || {
+            ranges.iter().map(|range| CallMemory {
+                pointer: range.pointer,
+                length: u32::try_from(range.buffer.length).expect("no more than MOST"),
+                direction: match range.buffer.usage {
+                    Use::Read => Direction::Read,
+                    Use::Write => Direction::Changed,
+                },
+            })
+        };
+        let ask = || self.ask(function, &arguments, memory().collect(), bytes.clone());
+        let (mut result, mut written) = ask();
+        if result == -1 && crate::errno::get() == libc::EMFILE && extend(self.owner) {
+            (result, written) = ask();
+        }
         let mut rest = written.as_mut_slice();
         for (range, number) in ranges.iter().zip(0_u16..) {
             if matches!(range.buffer.usage, Use::Read) {
