@@ -205,7 +205,7 @@ fn lines_equal_native(folder: &str, more: &[&str], ways: &[Way], limit: Duration
         };
         assert!(native.status.is_some() && !native.output.contains("FAIL"), "{words:?}: {}", native.output);
         // A run on one node is a native one.
-        let possible = |way: &&Way| line.native || way.nodes > 1;
+        let possible = |way: &&Way| (line.native || way.nodes > 1) && !(line.together && way.fabric == "tcp");
         // Programs without data races are run in more ways elsewhere than `auto` would choose for them.
         let right = |way: &&Way| match way.consistency {
             "sc" | "c11" => true,

@@ -15,6 +15,8 @@ pub(crate) struct Line {
     pub variables: Vec<(String, String)>,
     /// Whether it can be run natively on any computer; if not, it checks its results itself.
     pub native: bool,
+    /// Whether it needs nodes of one computer over shared memory.
+    pub together: bool,
 }
 
 /// Reads the list.
@@ -39,5 +41,6 @@ fn parse(text: &str) -> Line {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
         native: !tags.contains(&"memory"),
+        together: tags.contains(&"together"),
     }
 }

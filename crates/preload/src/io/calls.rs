@@ -9,8 +9,8 @@ use crate::process::scheduling::pause;
 use crate::pthread::cancel::{at_point, at_point_if};
 use gondwana_memory::PAGE_SIZE;
 use libc::{
-    c_char, c_int, c_uint, c_void, clockid_t, gid_t, off_t, pid_t, rusage, sigset_t, size_t, sockaddr,
-    socklen_t, ssize_t, timespec, timeval, timezone, tms, uid_t, utsname,
+    c_char, c_int, c_uint, c_void, clockid_t, gid_t, off_t, pid_t, sigset_t, size_t, sockaddr, socklen_t,
+    ssize_t, timespec, timeval, timezone, uid_t, utsname,
 };
 
 /// Length of the address buffer that a call may fill, or 0.
@@ -48,7 +48,6 @@ crate::guarded! {
     fn getsockopt[fd](fd: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut socklen_t) -> c_int {
         Buffer::result(length), Buffer::write(value, length_at(length))
     }
-    fn getrusage(who: c_int, result: *mut rusage) -> c_int { Buffer::result(result) }
     fn settimeofday(time: *const timeval, zone: *const timezone) -> c_int { Buffer::value(time), Buffer::value(zone) }
     fn clock_getres(clock: clockid_t, result: *mut timespec) -> c_int { Buffer::result(result) }
     fn uname(result: *mut utsname) -> c_int { Buffer::result(result) }
@@ -131,31 +130,6 @@ pub(super) unsafe extern "C" fn capset(header: *mut CapabilityHeader, data: *con
             crate::real!(capset: fn(*mut CapabilityHeader, *const c_void) -> c_int)(header, data)
         })
     }
-}
-
-/// # Safety
-/// As the C library's `times`, whose failure is a value that is not an error elsewhere.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn times(result: *mut tms) -> libc::clock_t {
-    let mut ticks = 0;
-    super::with_buffers(&[Buffer::result(result)], || {
-        // SAFETY: forwards the caller's argument.
-        ticks = unsafe { crate::real!(times: fn(*mut tms) -> libc::clock_t)(result) };
-        if ticks == -1 { -1 } else { 0 }
-    });
-    ticks
-}
-
-/// # Safety
-/// As the C library's `clock_gettime`. Most clocks are read without the kernel.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn clock_gettime(clock: clockid_t, result: *mut timespec) -> c_int {
-    // SAFETY: forwards the caller's arguments.
-    let read =
-        || unsafe { crate::real!(clock_gettime: fn(clockid_t, *mut timespec) -> c_int)(clock, result) };
-    let of_processor =
-        clock < 0 || matches!(clock, libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID);
-    if of_processor { super::with_buffers(&[Buffer::result(result)], read) } else { read() }
 }
 
 /// # Safety

@@ -193,6 +193,25 @@ pub(super) unsafe extern "C" fn getifaddrs(result: *mut *mut ifaddrs) -> c_int {
     0
 }
 
+/// # Safety
+/// As the C library's `if_nameindex`: the list ends with number 0, and its names are blocks of their own.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn if_nameindex() -> *mut libc::if_nameindex {
+    // SAFETY: has no preconditions; the list is as told.
+    unsafe {
+        let list = crate::real!(if_nameindex: fn() -> *mut libc::if_nameindex)();
+        if list.is_null() {
+            return list;
+        }
+        let mut count = 0;
+        while (*list.add(count)).if_index != 0 {
+            (*list.add(count)).if_name = share_text((*list.add(count)).if_name);
+            count += 1;
+        }
+        share(list, (count + 1) * size_of::<libc::if_nameindex>())
+    }
+}
+
 type OnError = Option<extern "C" fn(*const c_char, c_int) -> c_int>;
 
 macro_rules! matching {

@@ -35,6 +35,9 @@ pub(super) unsafe extern "C" fn _Fork() -> pid_t {
 unsafe fn make(child: Child) -> pid_t {
     if let Some(node) = Node::current() {
         let parent = identity::process();
+        if child == Child::GoesOn {
+            crate::map::tell_of_copies(node);
+        }
         children::begin();
         delegations::recall_all();
         let reopened = Reopened::for_fork();

@@ -12,6 +12,7 @@ use gondwana_node::{FileMapping, MappedFiles, Node, ProcessChange};
 use gondwana_page::to_usize;
 use libc::{c_int, c_void, off_t, size_t};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The flags of a mapping at a given address.
 const FIXED: c_int = libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE;
@@ -146,6 +147,46 @@ pub(super) fn map(
         mapping,
         "a shared mapping of a file: another node cannot map it",
     )
+}
+
+/// There is memory that children would share natively, and have a copy of here.
+static IS_COPIED: AtomicBool = AtomicBool::new(false);
+
+/// Before the fork of a child that goes on: says so once.
+pub(crate) fn tell_of_copies(node: &Node) {
+    if IS_COPIED.swap(false, Ordering::Relaxed) {
+        node.refuse(
+            "fork(): over tcp, a child has a copy of memory that was mapped shared without a file, and neither process sees what the other \
+             writes there; map a file, or run over shm",
+        );
+    }
+}
+
+/// Maps new memory that processes share with their children: a file without a name. `None` if the nodes cannot map the same files; then it is
+/// shared memory of the run's, of which a child has a copy.
+pub(super) fn map_nameless(
+    node: &'static Node,
+    length: size_t,
+    protection: c_int,
+    flags: c_int,
+) -> Option<*mut c_void> {
+    if !node.mapped_files().are_together() {
+        IS_COPIED.store(true, Ordering::Relaxed);
+        return None;
+    }
+    // SAFETY: touches no memory but the name.
+    let file =
+        unsafe { gondwana_sys::syscall!(libc::SYS_memfd_create, c"shared".as_ptr(), libc::MFD_CLOEXEC) };
+    let file = int(file);
+    if file < 0 {
+        return None;
+    }
+    // SAFETY: the descriptor was made above, and touches no memory.
+    let has_length = unsafe { gondwana_sys::syscall!(libc::SYS_ftruncate, file, length) } == 0;
+    let mapped = has_length.then(|| map(node, 0, length, protection, flags & !libc::MAP_ANONYMOUS, file, 0));
+    // SAFETY: as above.
+    unsafe { gondwana_sys::syscall!(libc::SYS_close, file) };
+    mapped.filter(|&mapped| mapped != libc::MAP_FAILED)
 }
 
 /// Maps so many bytes of a file for reading and writing, on all nodes that can. The address; `None` after a failure.

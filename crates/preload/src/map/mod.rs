@@ -24,7 +24,7 @@ pub(crate) mod protection_keys;
 mod segments;
 
 pub(crate) use file_copy::FileCopy;
-pub(crate) use files::{change_file_here, map_everywhere};
+pub(crate) use files::{change_file_here, map_everywhere, tell_of_copies};
 pub(crate) use protection::{allow_again, allow_here, forbid_here, is_beyond_file, protect_here};
 
 /// `mmap` and `mmap64`, called from `slot`, the place of their return address.
@@ -66,6 +66,13 @@ unsafe extern "C" fn map(
     if let Some(node) = Node::current()
         && length > 0
     {
+        if flags & libc::MAP_ANONYMOUS != 0
+            && files::is_shared(flags)
+            && !is_fixed
+            && let Some(mapped) = files::map_nameless(node, length, protection, flags)
+        {
+            return mapped;
+        }
         let among_files = is_fixed && node.mapped_files().node_of(address as usize).is_some();
         if file_kind == files::Kind::Regular
             && files::is_ours(node, protection, fd)

@@ -61,8 +61,13 @@ fn on<T: Copy>(
 
 /// Makes a call on a value on node 0, wherever the calling thread is. Gives what the call gives, with its `errno`.
 pub(crate) fn on_first<T: Copy>(value: T, function: fn(&mut T) -> c_int) -> (T, c_int) {
-    let elsewhere = common().filter(|node| !node.is_first());
-    match elsewhere.and_then(|node| on(node, &[NodeId(0)], value, function).pop()) {
+    on_one(NodeId(0), value, function)
+}
+
+/// Makes a call on a value on one node. Gives what the call gives, with its `errno`.
+pub(crate) fn on_one<T: Copy>(to: NodeId, value: T, function: fn(&mut T) -> c_int) -> (T, c_int) {
+    let elsewhere = common().filter(|node| node.number() != to);
+    match elsewhere.and_then(|node| on(node, &[to], value, function).pop()) {
         Some(call) => {
             crate::errno::set(call.error);
             (call.value, call.result)

@@ -4,12 +4,14 @@
 //! call returns. A mutex of the runtime puts changes in an order that all nodes agree on.
 
 pub(crate) mod calls;
+mod conversions;
 mod credentials;
 mod cxx_locales;
 pub(crate) mod directory;
 pub(crate) mod environment;
 pub(crate) mod extended_state;
 mod handlers;
+mod hash_table;
 pub(crate) mod identity;
 mod intervals;
 pub(crate) mod kill;
@@ -17,9 +19,11 @@ mod locale;
 mod locale_objects;
 pub(crate) mod memory;
 pub(crate) mod memory_barrier;
+mod messages;
 pub(crate) mod scheduling;
 pub(crate) mod standard_streams;
 mod static_results;
+mod usage;
 pub(crate) mod zone;
 
 use crate::private_stack::uninterrupted;

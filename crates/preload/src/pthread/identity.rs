@@ -1,8 +1,10 @@
-//! The identity of threads, and operations that are possible on threads of the same node only.
+//! The identity of threads, and operations that only the node can make where a thread lives.
 
 use crate::io::{Buffer, with_buffers_returning_error};
+use crate::process::calls::on_one;
 use gondwana_node::{Node, ProcessChange, Thread};
 use gondwana_page::to_usize;
+use gondwana_topology::NodeId;
 use libc::{c_char, c_int, c_void, pthread_t, sched_param, size_t};
 
 /// The C library's name for the calling thread.
@@ -41,10 +43,10 @@ pub(super) fn native(thread: pthread_t) -> Result<pthread_t, i32> {
     node.native_thread(thread).ok_or(libc::ESRCH)
 }
 
-macro_rules! on_this_node {
+macro_rules! where_it_lives {
     ($(fn $name:ident($thread:ident: pthread_t $(, $argument:ident: $type:ty)*) { $($buffer:expr),* })*) => {$(
         /// # Safety
-        /// As the C library's function of this name; a thread of another node is `ESRCH`.
+        /// As the C library's function of this name, also for threads of other nodes.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($thread: pthread_t $(, $argument: $type)*) -> c_int {
             match native($thread) {
@@ -52,13 +54,25 @@ macro_rules! on_this_node {
                     // SAFETY: forwards the caller's arguments.
                     unsafe { crate::real!($name: fn(pthread_t $(, $type)*) -> c_int)(thread $(, $argument)*) }
                 }),
-                Err(error) => error,
+                Err(error) => elsewhere($thread, ($thread $(, $argument)*), |&mut ($thread $(, $argument)*)| {
+                    // SAFETY: forwards the caller's arguments.
+                    unsafe { $name($thread $(, $argument)*) }
+                })
+                .unwrap_or(error),
             }
         }
     )*};
 }
 
-on_this_node! {
+/// Makes a call with these arguments on the node where a thread lives; `None` if that is this one or none. What they point to is shared.
+fn elsewhere<T: Copy>(thread: pthread_t, arguments: T, call: fn(&mut T) -> c_int) -> Option<c_int> {
+    let node = Node::current()?;
+    let to = node.place_of_thread(thread).filter(|&to| to != node.number().index())?;
+    let to = NodeId(u16::try_from(to).ok()?);
+    Some(on_one(to, arguments, call).1)
+}
+
+where_it_lives! {
     fn pthread_setname_np(thread: pthread_t, name: *const c_char) { Buffer::string(name) }
     fn pthread_getname_np(thread: pthread_t, name: *mut c_char, length: size_t) { Buffer::write(name, length) }
     fn pthread_setaffinity_np(thread: pthread_t, size: size_t, set: *const c_void) { Buffer::read(set, size) }

@@ -33,8 +33,8 @@ pub(crate) fn extend_after_failure() -> bool {
 pub(crate) fn copying(fd: c_int, least: c_int, call: impl Fn() -> c_int) -> c_int {
     let Some((numbers, owner)) = Numbers::get().zip(owner_of(fd)) else { return call() };
     let extend = || extend_from(owner.into(), least, FEW);
-    // The node's own numbers may be far above.
-    if least > 0 && numbers.division.owner(least) != Some(owner) {
+    // The node's own numbers may be far above one that the program has chosen.
+    if numbers.division.is_nobodys(least) {
         extend();
     }
     let result = call();

@@ -44,6 +44,10 @@ impl Range {
 pub(crate) fn call_at_once(call: &DescriptorCall, bytes: &[u8]) -> Option<DescriptorDone> {
     let [number, _, third, fourth, ..] = call.arguments.map(u64::cast_signed);
     let before = crate::errno::get();
+    if let Some(done) = about_process(call) {
+        crate::errno::set(before);
+        return Some(done);
+    }
     let done = match (call.function.as_str(), &*call.memory) {
         ("lseek" | "lseek64", []) => {
             let offset = call.arguments[1].cast_signed();
@@ -65,6 +69,28 @@ pub(crate) fn call_at_once(call: &DescriptorCall, bytes: &[u8]) -> Option<Descri
     crate::errno::set(before);
     // The file system cannot do it without waiting, or not say so, or takes aligned memory only.
     done.filter(|done| ![libc::EAGAIN, libc::EOPNOTSUPP, libc::EINVAL].contains(&done.error))
+}
+
+/// What this process has used, and its number: no functions on descriptors, and made here only, since those of this library ask all nodes.
+fn about_process(call: &DescriptorCall) -> Option<DescriptorDone> {
+    let [memory] = *call.memory else { return None };
+    let mut found = vec![0_u8; memory.length as usize];
+    let (which, place) = (call.arguments[0].cast_signed(), found.as_mut_ptr());
+    match call.function.as_str() {
+        "clock_gettime" => {
+            // SAFETY: the memory is as long as the structure.
+            at_once(found, || unsafe { gondwana_sys::syscall!(libc::SYS_clock_gettime, which, place) })
+        }
+        "getrusage" => {
+            // SAFETY: the memory is as long as the structure.
+            at_once(found, || unsafe { gondwana_sys::syscall!(libc::SYS_getrusage, which, place) })
+        }
+        "getpid" => {
+            let number = gondwana_sys::process().to_ne_bytes().to_vec();
+            Some(DescriptorDone { result: 0, error: 0, bytes: number })
+        }
+        _ => None,
+    }
 }
 
 /// Makes a system call, after which memory travels unless it has failed.
