@@ -1,14 +1,40 @@
 /* What the C library keeps for the process is common to all threads: a hash table, a conversion of text, domains of messages, the names of
- * interfaces. */
+ * interfaces, what a locale says, the program's own conversions for printf. */
 #include "../harness.h"
 #include <iconv.h>
+#include <langinfo.h>
 #include <libintl.h>
+#include <locale.h>
 #include <net/if.h>
+#include <printf.h>
 #include <search.h>
 #include <syslog.h>
+#include <wchar.h>
+#include <wctype.h>
 
 static iconv_t conversion;
 static struct if_nameindex *interfaces;
+static const char *day;
+static const wchar_t *wide_day;
+static wctype_t letter;
+static wctrans_t to_upper;
+static const char *format = "%Q"; /* unknown to the compiler */
+
+static int print(FILE *stream, const struct printf_info *info, const void *const *arguments)
+{
+    (void)info;
+    return fprintf(stream, "<%d>", *(const int *)arguments[0]);
+}
+
+static int describe(const struct printf_info *info, size_t count, int *types, int *sizes)
+{
+    (void)info;
+    if (count > 0) {
+        types[0] = PA_INT;
+        sizes[0] = sizeof(int);
+    }
+    return 1;
+}
 
 static long use(int self)
 {
@@ -27,6 +53,15 @@ static long use(int self)
     EXPECT(0, strcmp(bindtextdomain("program", NULL), "/nowhere"));
     EXPECT(LOG_UPTO(LOG_ERR), setlogmask(0));
     REQUIRE(strlen(interfaces[0].if_name) > 0);
+
+    EXPECT(0, strcmp(day, "Monday"));
+    EXPECT(0, wcscmp(wide_day, L"Tuesday"));
+    EXPECT(19971130, (long)nl_langinfo(_NL_TIME_WEEK_1STDAY)); /* a number in place of an address */
+    REQUIRE(iswctype(0xe4, letter) && !iswctype(L'1', letter));
+    EXPECT(0xc4, towctrans(0xe4, to_upper));
+    char text[16];
+    snprintf(text, sizeof text, format, self + 10);
+    EXPECT(self + 10, strtol(text + 1, NULL, 10));
     return 0;
 }
 
@@ -45,6 +80,13 @@ int main(int argc, char **argv)
     EXPECT(0, strcmp(gettext("unchanged"), "unchanged"));
     setlogmask(LOG_UPTO(LOG_ERR));
     interfaces = if_nameindex();
+    REQUIRE(setlocale(LC_ALL, "C.UTF-8"));
+    day = nl_langinfo(DAY_2);
+    wide_day = (const wchar_t *)nl_langinfo(_NL_WDAY_3);
+    letter = wctype("alpha");
+    to_upper = wctrans("toupper");
+    EXPECT(0, wctype("no class"));
+    EXPECT(0, register_printf_specifier('Q', print, describe));
     REQUIRE(interfaces);
     run_threads(threads, use);
     for (int i = 0; i < threads; i++) {

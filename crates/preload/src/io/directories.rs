@@ -1,11 +1,14 @@
 //! Directories (`DIR`): as with streams, the node that has opened one makes the calls.
 
-use super::descriptors::close_with_copies;
+use super::descriptors::{close_with_copies, hides, note_directory};
 use super::stream_memory::opener_of;
 use super::streams_elsewhere::Elsewhere;
+use super::{Buffer, with_buffers};
+use crate::alloc::{Purpose, with_purpose};
 use crate::errno;
 use gondwana_node::{StreamAction, StreamCall, StreamDone};
-use libc::{DIR, c_int, c_long, dirent};
+use libc::{DIR, c_char, c_int, c_long, dirent};
+use std::ffi::CStr;
 use std::mem::offset_of;
 use std::ptr::null_mut;
 
@@ -62,9 +65,62 @@ fn copy_entry(there: &Elsewhere, entry: *mut dirent, result: *mut *mut dirent) -
     read.err().unwrap_or(0)
 }
 
+/// Defines `readdir`.
+macro_rules! reading {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(directory: *mut DIR) -> *mut dirent {
+            if let Some(there) = elsewhere(directory) {
+                return next_entry(&there, directory);
+            }
+            // SAFETY: forwards the caller's argument; an entry has a name.
+            unsafe {
+                loop {
+                    let entry = crate::real!($name: fn(*mut DIR) -> *mut dirent)(directory);
+                    if entry.is_null() || !is_hidden(directory, entry) {
+                        return entry;
+                    }
+                }
+            }
+        }
+    )*};
+}
+
+reading! { readdir readdir64 }
+
+/// True for an entry that the program is not to see.
+///
+/// # Safety
+/// The directory is open on this node, and the entry one of it.
+unsafe fn is_hidden(directory: *mut DIR, entry: *const dirent) -> bool {
+    // SAFETY: as promised.
+    unsafe {
+        let number = crate::real!(dirfd: fn(*mut DIR) -> c_int)(directory);
+        hides(number, CStr::from_ptr((&raw const (*entry).d_name).cast()))
+    }
+}
+
+/// # Safety
+/// As the C library's `opendir`.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn opendir(path: *const c_char) -> *mut DIR {
+    with_purpose(Purpose::Stream, || {
+        // SAFETY: forwards the caller's argument.
+        let open = || unsafe { crate::real!(opendir: fn(*const c_char) -> *mut DIR)(path) };
+        let directory = with_buffers(&[Buffer::string(path)], open);
+        if !directory.is_null() {
+            // SAFETY: the directory is open, and the path was a string.
+            unsafe {
+                note_directory(crate::real!(dirfd: fn(*mut DIR) -> c_int)(directory), CStr::from_ptr(path))
+            };
+        }
+        directory
+    })
+}
+
 on_directory! {
-    fn readdir(directory: *mut DIR) -> *mut dirent { |there| next_entry(&there, directory) }
-    fn readdir64(directory: *mut DIR) -> *mut dirent { |there| next_entry(&there, directory) }
     fn readdir_r(directory: *mut DIR, entry: *mut dirent, result: *mut *mut dirent) -> c_int {
         |there| copy_entry(&there, entry, result)
     }
@@ -141,6 +197,9 @@ unsafe fn entry_here(directory: *mut DIR) -> Vec<u8> {
         errno::set(error);
         if result.is_null() {
             return vec![];
+        }
+        if is_hidden(directory, result) {
+            return entry_here(directory);
         }
         let name = result.cast::<u8>().add(offset_of!(dirent, d_name)).cast();
         entry.truncate(offset_of!(dirent, d_name) + libc::strlen(name) + 1);

@@ -54,12 +54,16 @@ macro_rules! names {
 names! {
     __close => close;
     __connect => connect;
+    __duplocale => duplocale;
     __dup2 => dup2;
     __fcntl => fcntl;
     __fork => fork;
+    __freelocale => freelocale;
     __getpid => getpid;
+    __iswctype => iswctype;
     __lseek => lseek;
     __nanosleep => nanosleep;
+    __newlocale => newlocale;
     __open => open;
     __open64 => open64;
     __pipe => pipe;
@@ -75,6 +79,7 @@ names! {
     __sigaction => sigaction;
     __sigsuspend => sigsuspend;
     __statfs => statfs;
+    __towctrans => towctrans;
     __vfork => vfork;
     __vfscanf => vfscanf;
     __vsscanf => vsscanf;

@@ -269,7 +269,6 @@ opening! {
     Stream fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: CookieFunctions) -> *mut FILE {
         Buffer::string(mode)
     }
-    Stream fn opendir(path: *const c_char) -> *mut libc::DIR { Buffer::string(path) }
     Stream fn fdopendir[fd |there| there.call("fdopendir", &[fd.into()], &[])](fd: c_int) -> *mut libc::DIR {}
 }
 

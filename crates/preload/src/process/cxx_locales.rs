@@ -6,11 +6,12 @@
 use super::calls::{on_first, on_others};
 use super::locale::LONGEST;
 use super::{common, locale, locale_objects, one_at_a_time};
+use gondwana_coherence::Consistency;
 use gondwana_node::{Node, Thread};
 use libc::{LC_ALL_MASK, c_char, c_int};
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 /// A `std::locale`: a pointer to what it is, which begins with the number of its users.
 #[repr(C)]
@@ -117,11 +118,59 @@ fn follow(followed: &mut Followed) -> c_int {
                 return -1;
             }
             let make = crate::real!(_ZNSt6localeC1EPKc: fn(*mut Locale, *const c_char));
-            make(&raw mut *wanted, name.as_ptr());
+            locale::without_others(|| make(&raw mut *wanted, name.as_ptr()));
         }
         locale::without_others(|| real(former.as_mut_ptr(), &raw const *wanted));
     }
     0
+}
+
+/// How many locales stay that the program makes under release consistency.
+const STAYING: u32 = 10_000;
+
+/// Notes that a locale was made. Its users count themselves by atomic instructions inside the C++ library, which release consistency does not order
+/// between nodes: so those that a program makes first stay, among which are those that threads share.
+///
+/// # Safety
+/// The locale is a new one.
+unsafe fn keep(implementation: *const AtomicI32) {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    if common().is_some_and(|node| node.consistency() == Consistency::Rc)
+        && MADE.fetch_add(1, Ordering::Relaxed) < STAYING
+    {
+        // SAFETY: the caller's promise.
+        unsafe { &*implementation }.fetch_add(MANY, Ordering::Relaxed);
+    }
+}
+
+/// `std::locale::_Impl`: one that is called by a name.
+///
+/// # Safety
+/// As the C++ library's function.
+#[unsafe(export_name = "_ZNSt6locale5_ImplC1EPKcm")]
+unsafe extern "C-unwind" fn make_named(implementation: *const AtomicI32, name: *const c_char, users: usize) {
+    let real = crate::real!(_ZNSt6locale5_ImplC1EPKcm: fn(*const AtomicI32, *const c_char, usize));
+    // SAFETY: forwards the caller's arguments. The function throws an exception if there is none of this name.
+    unsafe {
+        let real: unsafe extern "C-unwind" fn(*const AtomicI32, *const c_char, usize) =
+            std::mem::transmute(real);
+        real(implementation, name, users);
+        keep(implementation);
+    }
+}
+
+/// `std::locale::_Impl`: one with the facets of another one, at first.
+///
+/// # Safety
+/// As the C++ library's function.
+#[unsafe(export_name = "_ZNSt6locale5_ImplC1ERKS0_m")]
+unsafe extern "C-unwind" fn make_like(implementation: *const AtomicI32, model: usize, users: usize) {
+    let real = crate::real!(_ZNSt6locale5_ImplC1ERKS0_m: fn(*const AtomicI32, usize, usize));
+    // SAFETY: forwards the caller's arguments.
+    unsafe {
+        real(implementation, model, users);
+        keep(implementation);
+    }
 }
 
 /// `std::locale::_Impl::_M_install_cache`: a locale remembers what was found out about its facets, unless it does so by now. The C++ library has

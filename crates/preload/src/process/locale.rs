@@ -71,12 +71,17 @@ thread_local! {
     static FOLLOWS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes a call that sets the locale of this node, as others have been told.
+/// Makes a call that sets the locale of this node or makes objects for that, as others have been told.
 pub(super) fn without_others<R>(call: impl FnOnce() -> R) -> R {
     let before = FOLLOWS.replace(true);
     let result = call();
     FOLLOWS.set(before);
     result
+}
+
+/// True if the calling thread makes such a call.
+pub(super) fn is_without_others() -> bool {
+    FOLLOWS.get()
 }
 
 /// # Safety

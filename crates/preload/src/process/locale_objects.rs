@@ -2,10 +2,10 @@
 //!
 //! The C library of each node makes an object of its own, with tables of its own. What the program gets is the address of a place that is
 //! private to each node and alike on all, with a copy of the node's object: functions that take an object read it there. `uselocale` needs
-//! nothing more.
+//! nothing more. The tables of characters are copied with it, since C++ locales, which threads share, have pointers to them.
 
 use super::calls::on_others;
-use super::locale::LONGEST;
+use super::locale::{LONGEST, is_without_others};
 use super::{common, in_order, memory};
 use gondwana_locks::lock;
 use gondwana_node::Node;
@@ -15,11 +15,31 @@ use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::Mutex;
 
-/// Bytes of an object of the C library: for each of 13 categories its data and its name, and three tables of characters.
-const BYTES: usize = (13 + 3 + 13) * size_of::<usize>();
+/// An object of the C library: for each category its data and its name, and three tables of characters: their classes, and the lower and
+/// the upper case of each.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Contents {
+    data: [usize; 13],
+    classes: *const u16,
+    cases: [*const i32; 2],
+    names: [usize; 13],
+}
+
+/// Entries of a table, and those in front of the one of character 0: for characters that are passed as negative numbers.
+const ENTRIES: usize = 384;
+const NEGATIVE: usize = 128;
+
+/// What is at a place.
+#[repr(C)]
+struct Placed {
+    contents: Contents,
+    classes: [u16; ENTRIES],
+    cases: [[i32; ENTRIES]; 2],
+}
 
 /// Bytes of a place.
-const PLACE: usize = BYTES.next_power_of_two();
+const PLACE: usize = size_of::<Placed>().next_power_of_two();
 
 /// The object that stands for the locale of the process, as `LC_GLOBAL_LOCALE` has it.
 const GLOBAL: usize = usize::MAX;
@@ -114,8 +134,19 @@ fn free_place() -> Option<usize> {
 
 /// Puts an object at a place of this node; 0.
 fn put(place: usize, object: Object) -> c_int {
-    // SAFETY: both are this long, and nobody else writes to the place.
-    unsafe { std::ptr::copy_nonoverlapping(object as *const u8, place as *mut u8, BYTES) };
+    // SAFETY: there is an object, whose tables are as long as told, and nobody else writes to the place.
+    unsafe {
+        let mut contents = *object.cast::<Contents>();
+        let placed = place as *mut Placed;
+        (&raw mut (*placed).classes).copy_from_nonoverlapping(contents.classes.sub(NEGATIVE).cast(), 1);
+        contents.classes = (&raw const (*placed).classes).cast::<u16>().add(NEGATIVE);
+        for (case, table) in contents.cases.iter_mut().enumerate() {
+            let copy = &raw mut (*placed).cases[case];
+            copy.copy_from_nonoverlapping(table.sub(NEGATIVE).cast(), 1);
+            *table = copy.cast::<i32>().add(NEGATIVE).cast_const();
+        }
+        (&raw mut (*placed).contents).write(contents);
+    }
     let before = lock(&OBJECTS).insert(place, object as usize);
     if let Some(before) = before {
         // SAFETY: `newlocale` gives up what it changes.
@@ -210,8 +241,8 @@ fn make(node: &'static Node, mask: c_int, name: &[u8], base: usize) -> Object {
 /// As the C library's `newlocale`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn newlocale(mask: c_int, name: *const c_char, base: Object) -> Object {
-    let node =
-        common().filter(|_| !name.is_null() && base as usize != GLOBAL && is_everywhere(base as usize));
+    let is_told = !name.is_null() && base as usize != GLOBAL && is_everywhere(base as usize);
+    let node = common().filter(|_| is_told && !is_without_others());
     // SAFETY: the caller passes null or a string.
     let text = node.map(|node| (node, unsafe { CStr::from_ptr(name) }.to_bytes_with_nul().to_vec()));
     match text {
@@ -229,9 +260,9 @@ pub(crate) unsafe extern "C" fn newlocale(mask: c_int, name: *const c_char, base
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn duplocale(object: Object) -> Object {
     let from = object as usize;
-    let Some(node) = common().filter(|_| from != 0 && is_everywhere(from)) else {
+    let Some(node) = common().filter(|_| from != 0 && is_everywhere(from) && !is_without_others()) else {
         // SAFETY: forwards the caller's argument.
-        return unsafe { real_copy(object) };
+        return unsafe { real_copy(real_of(from)) };
     };
     in_order(node, || match free_place() {
         Some(place) => change(node, Request::new(Change::Copy, place, from)),

@@ -23,7 +23,7 @@ const BASE: usize = SPAN_BASE - 2 * BYTES;
 pub(super) const END: usize = BASE + BYTES;
 
 /// Behind the memory for texts: places for objects whose addresses are common and whose contents are those of each node.
-pub(super) const OBJECTS: Range<usize> = END..END + (1 << 20);
+pub(super) const OBJECTS: Range<usize> = END..END + (16 << 20);
 
 /// The word with the address behind the last text.
 const END_OF_TEXTS: usize = BASE;
@@ -131,10 +131,15 @@ pub(super) fn begin(node: &'static Node, end_of_texts: usize) {
 /// The address of a text, which ends with a null: of a new one, or of one that this node has written before. `None` if there
 /// is no room.
 pub(super) fn place(node: &'static Node, text: Vec<u8>) -> Option<usize> {
-    if let Some(address) = known(&text) {
+    place_aligned(node, text, 1)
+}
+
+/// As [`place`], for other text than bytes, at a multiple of so many.
+pub(super) fn place_aligned(node: &'static Node, text: Vec<u8>, align: usize) -> Option<usize> {
+    if let Some(address) = known(&text).filter(|address| address.is_multiple_of(align)) {
         return Some(address);
     }
-    let address = word(END_OF_TEXTS).load(Ordering::Relaxed);
+    let address = word(END_OF_TEXTS).load(Ordering::Relaxed).next_multiple_of(align);
     let end = address + text.len();
     if end > END {
         return None;

@@ -15,15 +15,18 @@ mod hash_table;
 pub(crate) mod identity;
 mod intervals;
 pub(crate) mod kill;
+mod langinfo;
 mod locale;
 mod locale_objects;
 pub(crate) mod memory;
 pub(crate) mod memory_barrier;
 mod messages;
+mod printf_specifiers;
 pub(crate) mod scheduling;
 pub(crate) mod standard_streams;
 mod static_results;
 mod usage;
+mod wide_classes;
 pub(crate) mod zone;
 
 use crate::private_stack::uninterrupted;

@@ -8,7 +8,7 @@ use super::{common, next_token};
 use crate::private_stack::uninterrupted;
 use gondwana_locks::lock;
 use gondwana_node::{Caller, Node};
-use libc::{c_char, c_int, gid_t, group, lconv, nl_item, passwd, time_t, tm, uid_t};
+use libc::{c_char, c_int, gid_t, group, lconv, passwd, time_t, tm, uid_t};
 use std::ffi::CStr;
 use std::sync::Mutex;
 
@@ -231,7 +231,6 @@ readable_everywhere! {
     fn asctime(broken_down: *const tm) -> *mut c_char, |node, result| text(node, &DATE, result);
     fn strerror(number: c_int) -> *mut c_char, copy_of;
     fn strsignal(number: c_int) -> *mut c_char, copy_of;
-    fn nl_langinfo(item: nl_item) -> *mut c_char, copy_of;
     fn localeconv() -> *mut lconv, conventions;
     fn getpwnam(name: *const c_char) -> *mut passwd, user;
     fn getpwuid(number: uid_t) -> *mut passwd, user;
