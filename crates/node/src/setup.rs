@@ -1,9 +1,11 @@
 //! What a node knows from its start and does not change while it runs.
 
+use crate::start::{MOST_STACK, stack_limit};
 use crate::{Hooks, MappedFiles};
 use gondwana_coherence::{Layout, Page};
 use gondwana_control::{Boot, Consistency, FabricBoot, machine};
 use gondwana_memory::{CommonSet, Geometry, ThreadMemory};
+use gondwana_page::{PAGE_SIZE, to_usize};
 use gondwana_topology::{Id, Machine, NodeId};
 
 /// What a node knows from its start.
@@ -156,6 +158,13 @@ impl Setup {
     #[must_use]
     pub fn number(&self) -> NodeId {
         self.me
+    }
+
+    /// Bytes that the stack of `main` may grow to when the program raises its limit.
+    #[must_use]
+    pub fn longest_main_stack(&self) -> usize {
+        let of_span = to_usize(self.boot.span / 16) / PAGE_SIZE * PAGE_SIZE;
+        stack_limit(|limit| limit.rlim_max).min(MOST_STACK).min(of_span).max(self.stack_bytes)
     }
 
     /// Bytes of stack that a thread gets unless it asks otherwise.

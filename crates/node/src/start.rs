@@ -249,7 +249,7 @@ impl Node {
                 layout,
                 thread_memory,
                 common_pages,
-                stack_bytes: stack_limit(),
+                stack_bytes: stack_limit(|limit| limit.rlim_cur).clamp(LEAST_STACK, MOST_STACK),
             },
         }));
         CURRENT.store(node, Ordering::Release);
@@ -309,15 +309,19 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The stack that the system would give main, within reason.
-fn stack_limit() -> usize {
+/// Bytes of the shortest and the longest stack that `main` gets.
+const LEAST_STACK: usize = 1 << 20;
+pub(crate) const MOST_STACK: usize = 1 << 30;
+
+/// The stack that the system would give main by the limit, or by the one up to which the program may raise that; whole pages.
+pub(crate) fn stack_limit(which: impl FnOnce(&libc::rlimit) -> u64) -> usize {
     const UNLIMITED: usize = 64 << 20;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the result goes to a private variable.
     let result = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) };
-    match limit.rlim_cur {
+    match which(&limit) {
         _ if result != 0 => 8 << 20,
-        libc::RLIM_INFINITY => UNLIMITED,
-        bytes => to_usize(bytes).clamp(1 << 20, 1 << 30).next_multiple_of(PAGE_SIZE),
+        libc::RLIM_INFINITY if limit.rlim_cur == libc::RLIM_INFINITY => UNLIMITED,
+        bytes => to_usize(bytes.min(1 << 40)).next_multiple_of(PAGE_SIZE),
     }
 }

@@ -7,8 +7,8 @@
 
 use crate::io::timers;
 use crate::numbers::many;
-use crate::pthread::start_in;
-use crate::{handler_stack, report, signals, thread_memory};
+use crate::pthread::{attributes, start_in};
+use crate::{handler_stack, report, signals, span_stack, thread_memory};
 use gondwana_elf::loaded;
 use gondwana_node::Node;
 use libc::{c_int, c_void, pid_t, siginfo_t};
@@ -69,6 +69,13 @@ pub(crate) fn tell_stack_end(end: usize) {
     if let Some(first) = set_stack_end(main) {
         // Called once.
         ENDS.get_or_init(|| [first, main]);
+    }
+}
+
+/// The limit on stacks has changed on this node: the stack of `main` grows, if it is here.
+pub(crate) fn lengthen_stack(limit: u64) {
+    if let (Some(node), Some(stack)) = (Node::current(), span_stack::lengthen(limit)) {
+        attributes::begin(node.main_thread(), stack);
     }
 }
 

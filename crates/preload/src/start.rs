@@ -226,12 +226,12 @@ fn apply(change: &ProcessChange) -> c_int {
 
 /// Node 0 runs the program: constructors and `main` on a stack in the span.
 fn start_main(node: &'static Node, mut start: Start) {
-    let Some(stack) = span_stack::take(node, node.default_stack()) else {
+    let Some(stack) = span_stack::take_for_main(node) else {
         report::fatal("the span has no room for main's stack; give a larger --span");
     };
     let top = stack.end;
     main_thread::tell_stack_end(top);
-    pthread::attributes::begin(node.main_thread(), stack.clone());
+    pthread::attributes::begin(node.main_thread(), top - node.default_stack()..top);
     Thread::begin(node, node.main_thread(), stack, start.main as usize);
     pthread::cancel::begin(node.main_thread());
     node.begin_monitoring();

@@ -1,15 +1,19 @@
 //! Limits of the process. That on open files: the kernel's limit must leave room for the numbers of all nodes, while the program sees
-//! the limit that it was started with. That on processes, which counts threads: the runtime starts some at any time, so that the kernel
-//! knows it in children only.
+//! the limit that it was started with. Those on processes, addresses and data: the runtime has threads and mappings of its own, so that the
+//! kernel knows them in children only. That on stacks: `main`'s grows.
 
 use super::stops::{self, Numbers};
 use crate::io::buffers::{Buffer, with_present};
+use crate::main_thread;
 use crate::numbers::int;
 use crate::private_stack::uninterrupted;
 use crate::process::calls::on_others;
 use crate::process::{common, in_order};
 use gondwana_locks::lock;
-use libc::{RLIMIT_NOFILE, RLIMIT_NPROC, c_int, c_long, c_uint, c_void, pid_t, rlimit};
+use libc::{
+    RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_STACK, c_int, c_long, c_uint, c_void, pid_t,
+    rlimit,
+};
 use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -173,8 +177,8 @@ pub(crate) fn for_exec(replace: impl FnOnce() -> c_int) -> c_int {
 
 /// In the child of a `fork`: the limits are the program's own again.
 pub(super) fn restore() {
-    if let Some(processes) = *lock(&PROCESSES) {
-        set_of_kernel(RLIMIT_NPROC, processes);
+    for (resource, limit) in OF_CHILDREN.into_iter().zip(*lock(&SET)) {
+        limit.map(|limit| set_of_kernel(resource, limit));
     }
     if let Some(believed) = believed() {
         BELIEVED.store(0, Ordering::Relaxed);
@@ -191,17 +195,26 @@ pub(crate) fn believed() -> Option<u64> {
     }
 }
 
-/// The limit on processes that the program has set.
-static PROCESSES: Mutex<Option<rlimit>> = Mutex::new(None);
+/// Limits that are the program's to set and read, and in force in its children: on processes, which counts threads, and on addresses and data,
+/// of which the runtime has more than any program.
+const OF_CHILDREN: [c_uint; 3] = [RLIMIT_NPROC, RLIMIT_AS, RLIMIT_DATA];
 
-/// Sets the limit on processes; that of the kernel stays.
-fn limit_processes(wanted: rlimit) -> c_int {
+/// Those that the program has set.
+static SET: Mutex<[Option<rlimit>; OF_CHILDREN.len()]> = Mutex::new([None; OF_CHILDREN.len()]);
+
+/// Sets one of them; that of the kernel stays.
+fn limit_children(index: usize, wanted: rlimit) -> c_int {
     if wanted.rlim_cur > wanted.rlim_max {
         crate::errno::set(libc::EINVAL);
         return -1;
     }
-    uninterrupted(|| *lock(&PROCESSES) = Some(wanted));
+    uninterrupted(|| lock(&SET)[index] = Some(wanted));
     0
+}
+
+/// Which of them a limit is.
+fn of_children(resource: c_uint) -> Option<usize> {
+    OF_CHILDREN.iter().position(|&limit| limit == resource)
 }
 
 /// What the program is to find as a limit, of which the kernel says something else.
@@ -210,8 +223,7 @@ fn of_program(resource: c_uint, of_kernel: rlimit) -> Option<rlimit> {
         RLIMIT_NOFILE => {
             believed().map(|believed| rlimit { rlim_cur: believed.min(of_kernel.rlim_max), ..of_kernel })
         }
-        RLIMIT_NPROC => uninterrupted(|| *lock(&PROCESSES)),
-        _ => None,
+        _ => of_children(resource).and_then(|index| uninterrupted(|| lock(&SET)[index])),
     }
 }
 
@@ -245,10 +257,14 @@ fn set_here(&mut (resource, limit): &mut (c_uint, rlimit)) -> c_int {
     if resource == RLIMIT_NOFILE && BELIEVED.load(Ordering::Relaxed) != 0 {
         return believe(limit);
     }
-    if resource == RLIMIT_NPROC {
-        return limit_processes(limit);
+    if let Some(index) = of_children(resource) {
+        return limit_children(index, limit);
     }
-    set_of_kernel(resource, limit)
+    let result = set_of_kernel(resource, limit);
+    if result == 0 && resource == RLIMIT_STACK {
+        main_thread::lengthen_stack(limit.rlim_cur);
+    }
+    result
 }
 
 /// Sets a limit on all nodes: it is one of the process.
