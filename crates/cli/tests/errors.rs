@@ -37,7 +37,9 @@ fn programs_that_cannot_run_are_named_with_the_reason() {
     write_program(&here, "text", b"hello", 0o755);
     write_program(&here, "plain", &fs::read(here.path("original")).unwrap(), 0o644);
     write_program(&here, "setuid", &fs::read(here.path("original")).unwrap(), 0o4755);
+    here.program("sanitized", &["-fsanitize=address"]);
     fails(&here, &["./static"], 126, "statically linked");
+    fails(&here, &["./sanitized"], 126, "built with -fsanitize=address");
     fails(&here, &["./aarch64"], 126, "architecture (Aarch64)");
     fails(&here, &["./narrow"], 126, "32-bit");
     fails(&here, &["./script"], 126, "is a script");

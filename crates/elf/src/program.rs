@@ -2,8 +2,8 @@
 
 use crate::headers::{Dependencies, Headers};
 use object::elf::{EM_X86_64, ET_DYN, ET_EXEC, FileHeader64};
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, FileKind, Object, ReadCache, ReadRef};
+use object::read::elf::{ElfFile64, ElfSymbol64, FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, Object, ObjectSymbol, ReadCache, ReadRef};
 use std::fs::File;
 use std::path::Path;
 
@@ -26,9 +26,21 @@ pub enum Unsuitable {
     OtherLoader(String),
     /// It has a runtime of the language Go, which calls the kernel without the C library.
     Go,
+    /// It is built with a sanitizer of this name that has a memory map and an allocator of its own.
+    Sanitized(&'static str),
     /// It names a loader, but no library.
     Bare,
 }
+
+/// Sanitizers with the compiler's option for each, how the names of their libraries begin, and a function of each: gcc links with the
+/// library, clang into the program.
+const SANITIZERS: [(&str, &str, &[u8]); 5] = [
+    ("address", "libasan.so", b"__asan_init"),
+    ("hwaddress", "libhwasan.so", b"__hwasan_init"),
+    ("leak", "liblsan.so", b"__lsan_init"),
+    ("memory", "libmsan.so", b"__msan_init"),
+    ("thread", "libtsan.so", b"__tsan_init"),
+];
 
 /// Checks the contents of a program's file.
 ///
@@ -58,8 +70,19 @@ pub fn check_program(image: &[u8]) -> Result<(), Unsuitable> {
         None => Err(Unsuitable::Static),
         Some(path) if path.ends_with(b"/ld-linux-x86-64.so.2") => {
             let dependencies = Dependencies::of(image);
-            let is_bare = dependencies.is_none_or(|Dependencies { needed, .. }| needed.is_empty());
-            if is_bare { Err(Unsuitable::Bare) } else { Ok(()) }
+            let needed = dependencies.map_or(vec![], |Dependencies { needed, .. }| needed);
+            let is_linked_with = |library: &str| needed.iter().any(|name| name.starts_with(library));
+            let has = |function: &[u8]| {
+                let defined = |symbol: &ElfSymbol64<'_, '_, Endianness>| symbol.is_definition();
+                elf.dynamic_symbols().filter(defined).any(|symbol| symbol.name_bytes() == Ok(function))
+            };
+            let sanitizer =
+                SANITIZERS.iter().find(|(_, library, function)| is_linked_with(library) || has(function));
+            match sanitizer {
+                Some((option, ..)) => Err(Unsuitable::Sanitized(option)),
+                None if needed.is_empty() => Err(Unsuitable::Bare),
+                None => Ok(()),
+            }
         }
         Some(path) => Err(Unsuitable::OtherLoader(String::from_utf8_lossy(path).into_owned())),
     }

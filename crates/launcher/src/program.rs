@@ -129,6 +129,11 @@ pub fn loadable(shown: &str, image: &[u8]) -> Result<(), Failure> {
         Err(Unsuitable::Bare) => {
             "is linked with no library, not even with the C library, whose functions a run on nodes needs".to_owned()
         }
+        Err(Unsuitable::Sanitized(option)) => {
+            format!(
+                "is built with -fsanitize={option}, which maps memory of its own where nodes share theirs: build it without"
+            )
+        }
         Err(Unsuitable::Go) => {
             "is a program in Go, whose runtime maps memory and wakes threads without the C library: nodes cannot share it; \
              run it without gondwana"
