@@ -81,7 +81,7 @@ pub use thread::{Interrupted, Thread};
 pub use wait::Pause;
 pub use wait_slots::WaitSlot;
 pub use waker::Waker;
-pub use wire::{Ending, Inherited, ThreadSpec};
+pub use wire::{Ending, Inherited, Scheduling, ThreadSpec};
 
 use crate::core::{Core, CoreGuard};
 use announcements::Announcements;

@@ -163,7 +163,8 @@ impl Setup {
     /// Bytes that the stack of `main` may grow to when the program raises its limit.
     #[must_use]
     pub fn longest_main_stack(&self) -> usize {
-        let of_span = to_usize(self.boot.span / 16) / PAGE_SIZE * PAGE_SIZE;
+        // A small part of the node's part.
+        let of_span = to_usize(self.boot.span / u64::from(self.boot.nodes) / 16) / PAGE_SIZE * PAGE_SIZE;
         stack_limit(|limit| limit.rlim_max).min(MOST_STACK).min(of_span).max(self.stack_bytes)
     }
 

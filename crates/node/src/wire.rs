@@ -228,14 +228,23 @@ pub struct ThreadSpec {
     pub stack: u64,
     /// True if nobody will join it.
     pub detached: bool,
-    /// Signals that it starts with blocked, bit 0 being signal 1: those of the thread that creates it.
+    /// Signals that it starts with blocked, bit 0 being signal 1: those of the thread that creates it, unless its attributes say others.
     pub blocked: u64,
-    /// The nice value of the thread that creates it, if the program has changed that.
-    pub nice: Option<i32>,
-    /// The processors on which the thread that creates it may run, a bit for each, if the program has changed them.
-    pub processors: Option<[u64; PROCESSORS]>,
+    /// How the kernel is to run it.
+    pub scheduling: Scheduling,
     /// What else the thread that creates it passes on; `None` if a thread of the runtime does.
     pub inherited: Option<Inherited>,
+}
+
+/// How the kernel runs a new thread: as the thread that creates it, where the program has changed that, or as the attributes say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scheduling {
+    /// Its nice value.
+    pub nice: Option<i32>,
+    /// The processors on which it may run, a bit for each.
+    pub processors: Option<[u64; PROCESSORS]>,
+    /// Its policy, and its priority under that.
+    pub policy: Option<[i32; 2]>,
 }
 
 /// What the kernel gives a new thread of its creator.

@@ -2,8 +2,8 @@
 
 use super::identity::kernel_number;
 use crate::io::{Buffer, with_buffers};
-use gondwana_node::{Node, Pause};
-use libc::{c_int, c_void, id_t, pid_t, sched_param, size_t};
+use gondwana_node::{Node, Pause, Scheduling};
+use libc::{c_int, c_void, id_t, pid_t, pthread_attr_t, sched_param, size_t};
 use std::sync::OnceLock;
 
 macro_rules! of_a_thread {
@@ -77,11 +77,12 @@ pub(crate) unsafe extern "C" fn getpriority(which: libc::__priority_which_t, num
 /// A set of processors.
 type Processors = [u64; 16];
 
-/// The nice value and the processors of the calling thread, as far as the kernel tells them.
-fn of_caller() -> (Option<c_int>, Option<Processors>) {
+/// How the kernel runs the calling thread, as far as it tells.
+fn of_caller() -> Scheduling {
     let mut processors = Box::new(Processors::default());
-    // SAFETY: a private place for the result; 0 is the calling thread.
-    let (priority, filled) = unsafe {
+    let mut priority = Box::new(sched_param { sched_priority: 0 });
+    // SAFETY: private places for the results; 0 is the calling thread.
+    let (nice, filled, policy, told) = unsafe {
         (
             gondwana_sys::syscall!(libc::SYS_getpriority, libc::PRIO_PROCESS, 0),
             gondwana_sys::syscall!(
@@ -90,46 +91,88 @@ fn of_caller() -> (Option<c_int>, Option<Processors>) {
                 size_of::<Processors>(),
                 processors.as_mut_ptr()
             ),
+            gondwana_sys::syscall!(libc::SYS_sched_getscheduler, 0),
+            gondwana_sys::syscall!(libc::SYS_sched_getparam, 0, &raw mut *priority),
         )
     };
-    // The kernel adds what makes it positive.
-    let nice = (priority > 0).then(|| 20 - crate::numbers::int(priority));
-    (nice, (filled > 0).then_some(*processors))
+    Scheduling {
+        // The kernel adds what makes it positive.
+        nice: (nice > 0).then(|| 20 - crate::numbers::int(nice)),
+        processors: (filled > 0).then_some(*processors),
+        policy: (policy >= 0 && told == 0).then(|| [crate::numbers::int(policy), priority.sched_priority]),
+    }
 }
 
-/// Those that this process was started with.
-static AT_START: OnceLock<(Option<c_int>, Option<Processors>)> = OnceLock::new();
+/// How the kernel ran this process when it was started.
+static AT_START: OnceLock<Scheduling> = OnceLock::new();
 
-/// Notes those that this process was started with.
+/// Notes that.
 pub(super) fn begin() {
     let _ = AT_START.set(of_caller());
 }
 
-/// What the calling thread passes on to a thread that it starts on another node, where others are usual: its nice value and its
-/// processors, as far as the program has changed them.
-pub(crate) fn passed_on() -> (Option<c_int>, Option<Processors>) {
-    let Some((nice, processors)) = AT_START.get() else { return (None, None) };
+/// What the calling thread passes on to a thread that it starts, perhaps on another node, where other things are usual: what the program has
+/// changed.
+pub(crate) fn passed_on() -> Scheduling {
+    let Some(at_start) = AT_START.get() else { return Scheduling::default() };
     let before = crate::errno::get();
     let own = of_caller();
     crate::errno::set(before);
-    (own.0.filter(|_| own.0 != *nice), own.1.filter(|_| own.1 != *processors))
+    Scheduling {
+        nice: own.nice.filter(|_| own.nice != at_start.nice),
+        processors: own.processors.filter(|_| own.processors != at_start.processors),
+        policy: own.policy.filter(|_| own.policy != at_start.policy),
+    }
+}
+
+/// Changes what a new thread gets to what its attributes say.
+///
+/// # Safety
+/// The attributes are valid.
+pub(crate) unsafe fn by_attributes(scheduling: &mut Scheduling, attributes: *const pthread_attr_t) {
+    let mut processors = Box::new(Processors::default());
+    let (mut inherits, mut policy) = (libc::PTHREAD_INHERIT_SCHED, 0);
+    let mut priority = sched_param { sched_priority: 0 };
+    // SAFETY: the caller's promise, and private places for the results.
+    unsafe {
+        let told = libc::pthread_attr_getaffinity_np(
+            attributes,
+            size_of::<Processors>(),
+            processors.as_mut_ptr().cast(),
+        );
+        // All processors stand for none said.
+        if told == 0 && *processors != [u64::MAX; 16] {
+            scheduling.processors = Some(*processors);
+        }
+        libc::pthread_attr_getinheritsched(attributes, &raw mut inherits);
+        if inherits == libc::PTHREAD_EXPLICIT_SCHED
+            && libc::pthread_attr_getschedpolicy(attributes, &raw mut policy) == 0
+            && libc::pthread_attr_getschedparam(attributes, &raw mut priority) == 0
+        {
+            scheduling.policy = Some([policy, priority.sched_priority]);
+        }
+    }
 }
 
 /// In a new thread: takes over what was passed on. Processors that this computer does not have are left out; if it has none of them, the
 /// thread may run on all of its node's.
-pub(crate) fn take_over(nice: Option<c_int>, processors: Option<Processors>) {
-    // SAFETY: a private set; 0 is the calling thread. A refusal leaves everything as it was.
+pub(crate) fn take_over(scheduling: &Scheduling) {
+    // SAFETY: private memory; 0 is the calling thread. A refusal leaves everything as it was.
     unsafe {
-        if let Some(nice) = nice {
+        if let Some(nice) = scheduling.nice {
             gondwana_sys::syscall!(libc::SYS_setpriority, libc::PRIO_PROCESS, 0, nice);
         }
-        if let Some(processors) = processors.map(Box::new) {
+        if let Some(processors) = scheduling.processors.map(Box::new) {
             gondwana_sys::syscall!(
                 libc::SYS_sched_setaffinity,
                 0,
                 size_of::<Processors>(),
                 processors.as_ptr()
             );
+        }
+        if let Some([policy, priority]) = scheduling.policy {
+            let priority = Box::new(sched_param { sched_priority: priority });
+            gondwana_sys::syscall!(libc::SYS_sched_setscheduler, 0, policy, &raw const *priority);
         }
     }
 }

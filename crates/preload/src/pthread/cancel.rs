@@ -18,7 +18,7 @@ use libc::{c_int, c_void, pthread_t, siginfo_t, ucontext_t};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ptr::null;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -41,8 +41,8 @@ const RED_ZONE: usize = 128;
 /// What a thread has to do with cancellation.
 #[derive(Default)]
 struct Cancellation {
-    /// The kernel's number of the thread.
-    kernel: c_int,
+    /// The kernel's number of the thread; 0 until it has begun.
+    kernel: AtomicI32,
     requested: AtomicBool,
     disabled: AtomicBool,
     asynchronous: AtomicBool,
@@ -81,23 +81,36 @@ impl Cancellation {
             node.interrupt(WaitSlot(slot));
         }
         if point != 0 || self.asynchronous.load(Ordering::Relaxed) {
-            interrupt(self.kernel);
+            interrupt(self.kernel.load(Ordering::Relaxed));
         }
         true
     }
 }
 
-/// The calling thread, one of the program's, can be cancelled from now on.
+/// A thread of the program is about to be started here: a request for it counts from now on.
+pub(super) fn expect(thread: u64) {
+    uninterrupted(|| lock(&THREADS).insert(thread, Arc::default()));
+}
+
+/// The calling thread, one of the program's, begins.
 pub(crate) fn begin(thread: u64) {
-    let own = Arc::new(Cancellation { kernel: gondwana_sys::thread(), ..Cancellation::default() });
-    OWN.set(Arc::as_ptr(&own));
-    uninterrupted(|| lock(&THREADS).insert(thread, own));
+    uninterrupted(|| {
+        let mut threads = lock(&THREADS);
+        let own = threads.entry(thread).or_default();
+        own.kernel.store(gondwana_sys::thread(), Ordering::Relaxed);
+        OWN.set(Arc::as_ptr(own));
+    });
+}
+
+/// A thread that was expected could not be started.
+pub(super) fn forget(thread: u64) {
+    drop(uninterrupted(|| lock(&THREADS).remove(&thread)));
 }
 
 /// The calling thread ends.
 pub(super) fn end(thread: u64) {
     OWN.set(null());
-    drop(uninterrupted(|| lock(&THREADS).remove(&thread)));
+    forget(thread);
 }
 
 /// Interrupts a system call of a thread, by its number of the kernel's, that is [interruptible](be_interruptible).

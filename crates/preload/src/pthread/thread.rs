@@ -1,14 +1,16 @@
 //! Threads: started on the node that the placement policy names, on a stack inside the span.
 
 use super::{attributes, cancel, code, deadline, inherited, key, robust};
+use crate::private_stack::uninterrupted;
 use crate::process::scheduling;
 use crate::span_stack;
 use crate::stack::on_stack;
 use crate::{handler_stack, signals, thread_memory};
+use gondwana_interpose::NextFunction;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Node, Thread, ThreadSpec};
 use gondwana_page::to_usize;
-use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_t, timespec};
+use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_t, sigset_t, timespec};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -77,24 +79,41 @@ pub(super) unsafe extern "C" fn pthread_create(
 pub(crate) unsafe fn spec(attributes: *const pthread_attr_t, function: usize, argument: usize) -> ThreadSpec {
     let mut stack = Node::current().map_or(LEAST_STACK, |node| node.default_stack());
     let mut detached = libc::PTHREAD_CREATE_JOINABLE;
+    let (mut scheduling, mut blocked) = (scheduling::passed_on(), signals::blocked());
     if !attributes.is_null() {
         // SAFETY: the caller's promise; the results are private variables.
         unsafe {
             libc::pthread_attr_getstacksize(attributes, &mut stack);
             pthread_attr_getdetachstate(attributes, &mut detached);
+            scheduling::by_attributes(&mut scheduling, attributes);
+            blocked = signals_of(attributes).unwrap_or(blocked);
         }
     }
-    let (nice, processors) = scheduling::passed_on();
     ThreadSpec {
         id: 0,
         function: function as u64,
         argument: argument as u64,
         stack: stack.max(LEAST_STACK).next_multiple_of(PAGE_SIZE) as u64,
         detached: detached == libc::PTHREAD_CREATE_DETACHED,
-        blocked: signals::blocked(),
-        nice,
-        processors,
+        blocked,
+        scheduling,
         inherited: Some(inherited::own()),
+    }
+}
+
+/// The signals that attributes say a thread begins with blocked, if they do: by a function that the C library has since its version 2.32.
+///
+/// # Safety
+/// The attributes are valid.
+unsafe fn signals_of(attributes: *const pthread_attr_t) -> Option<u64> {
+    type Get = unsafe extern "C" fn(*const pthread_attr_t, *mut sigset_t) -> c_int;
+    static GET: NextFunction = NextFunction::new(c"pthread_attr_getsigmask_np");
+    let get = GET.known().or_else(|| uninterrupted(|| GET.find()))?;
+    let mut set = Box::new(MaybeUninit::<sigset_t>::zeroed());
+    // SAFETY: the function of that name and type; zero is a valid set.
+    unsafe {
+        let get = std::mem::transmute::<usize, Get>(get);
+        (get(attributes, set.as_mut_ptr()) == 0).then(|| signals::bits(set.assume_init_ref()))
     }
 }
 
@@ -108,14 +127,17 @@ pub(crate) fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
         thread_memory::give_back(&memory);
         return Err(libc::EAGAIN);
     };
+    let id = spec.id;
     let start = Box::into_raw(Box::new(Start { node, spec, stack }));
     let create = || start_in(&memory, begin, start.cast());
     // A signal waits until the new thread runs on the stack that handlers may use.
     let blocked = signals::blocked();
     signals::block_only(signals::ALL_BUT_NEEDED);
-    let result = node.begin_native(spec.id, create);
+    cancel::expect(id);
+    let result = node.begin_native(id, create);
     signals::block_only(blocked);
     result.inspect_err(|_| {
+        cancel::forget(id);
         // SAFETY: no thread was started, so the box is still ours.
         let start = unsafe { Box::from_raw(start) };
         span_stack::give_back(node, &start.stack);
@@ -150,7 +172,7 @@ unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
     let thread = Thread::begin(node, spec.id, stack, to_usize(spec.function));
     call_at_end(node);
     cancel::begin(spec.id);
-    scheduling::take_over(spec.nice, spec.processors);
+    scheduling::take_over(&spec.scheduling);
     if let Some(inherited) = &spec.inherited {
         inherited::take(inherited);
     }
