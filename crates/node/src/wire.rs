@@ -226,6 +226,8 @@ pub struct ThreadSpec {
     pub argument: u64,
     /// Bytes of stack.
     pub stack: u64,
+    /// Where they are, if the program has brought them.
+    pub stack_at: Option<u64>,
     /// True if nobody will join it.
     pub detached: bool,
     /// Signals that it starts with blocked, bit 0 being signal 1: those of the thread that creates it, unless its attributes say others.

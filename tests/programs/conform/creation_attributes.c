@@ -1,4 +1,4 @@
-/* Threads begin with what the attributes say with which they are created: processors, policy, blocked signals. One that is cancelled before it has
+/* Threads begin with what the attributes say with which they are created: processors, policy, blocked signals, a stack of the program's. One that is cancelled before it has
  * begun ends all the same. */
 #include "../harness.h"
 #include <sched.h>
@@ -23,6 +23,26 @@ static void *look(void *expected)
     EXPECT(ours ? SCHED_OTHER : SCHED_BATCH, sched_getscheduler(0));
     EXPECT(ours, sigismember(&blocked, SIGUSR2));
     return NULL;
+}
+
+enum { STACK = 64 * PAGE };
+
+static char stacks[THREADS][STACK] __attribute__((aligned(PAGE)));
+
+static void *run_on(void *stack)
+{
+    char here[3 * PAGE];
+    memset(here, 1, sizeof here);
+    REQUIRE(here >= (char *)stack && here < (char *)stack + STACK);
+    pthread_attr_t attributes;
+    void *start;
+    size_t length;
+    EXPECT(0, pthread_getattr_np(pthread_self(), &attributes));
+    EXPECT(0, pthread_attr_getstack(&attributes, &start, &length));
+    EXPECT(0, pthread_attr_destroy(&attributes));
+    REQUIRE(start == stack);
+    EXPECT(STACK, length);
+    return stack;
 }
 
 static void *wait_for_ever(void *unused)
@@ -62,6 +82,20 @@ int main(int argc, char **argv)
         EXPECT(0, pthread_join(without, NULL));
     }
     EXPECT(0, pthread_attr_destroy(&attributes));
+    for (int i = 0; i < ROUNDS; i++) {
+        char *stack = i % 2 ? stacks[i % THREADS] : malloc(STACK);
+        pthread_t thread;
+        EXPECT(0, pthread_attr_init(&attributes));
+        EXPECT(0, pthread_attr_setstack(&attributes, stack, STACK));
+        EXPECT(0, pthread_create(&thread, &attributes, run_on, stack));
+        void *result = NULL;
+        EXPECT(0, pthread_join(thread, &result));
+        REQUIRE(result == stack);
+        EXPECT(0, pthread_attr_destroy(&attributes));
+        memset(stack, 0, STACK); /* nobody uses it any more */
+        if (i % 2 == 0)
+            free(stack);
+    }
     for (int i = 0; i < ROUNDS; i++) {
         pthread_t waiting;
         void *result = NULL;

@@ -11,6 +11,7 @@ use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Node, Thread, ThreadSpec};
 use gondwana_page::to_usize;
 use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_t, sigset_t, timespec};
+use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -26,6 +27,11 @@ unsafe extern "C" {
 
 /// The key whose destructor ends each of our threads, and `main` if it calls `pthread_exit`, after the C++ runtime's own destructors.
 static LAST: OnceLock<libc::pthread_key_t> = OnceLock::new();
+
+thread_local! {
+    /// The program has brought the calling thread's stack.
+    static BRINGS_STACK: Cell<bool> = const { Cell::new(false) };
+}
 
 /// The start data of a new thread.
 struct Start {
@@ -79,12 +85,14 @@ pub(super) unsafe extern "C" fn pthread_create(
 pub(crate) unsafe fn spec(attributes: *const pthread_attr_t, function: usize, argument: usize) -> ThreadSpec {
     let mut stack = Node::current().map_or(LEAST_STACK, |node| node.default_stack());
     let mut detached = libc::PTHREAD_CREATE_JOINABLE;
+    let mut stack_at = None;
     let (mut scheduling, mut blocked) = (scheduling::passed_on(), signals::blocked());
     if !attributes.is_null() {
         // SAFETY: the caller's promise; the results are private variables.
         unsafe {
             libc::pthread_attr_getstacksize(attributes, &mut stack);
             pthread_attr_getdetachstate(attributes, &mut detached);
+            stack_at = stack_of(attributes);
             scheduling::by_attributes(&mut scheduling, attributes);
             blocked = signals_of(attributes).unwrap_or(blocked);
         }
@@ -93,12 +101,29 @@ pub(crate) unsafe fn spec(attributes: *const pthread_attr_t, function: usize, ar
         id: 0,
         function: function as u64,
         argument: argument as u64,
-        stack: stack.max(LEAST_STACK).next_multiple_of(PAGE_SIZE) as u64,
+        stack: if stack_at.is_some() { stack } else { stack.max(LEAST_STACK).next_multiple_of(PAGE_SIZE) }
+            as u64,
+        stack_at: stack_at.map(|at| at as u64),
         detached: detached == libc::PTHREAD_CREATE_DETACHED,
         blocked,
         scheduling,
         inherited: Some(inherited::own()),
     }
+}
+
+/// Where the stack begins that attributes bring, if it is in shared memory: one in other memory is replaced.
+///
+/// # Safety
+/// The attributes are valid.
+unsafe fn stack_of(attributes: *const pthread_attr_t) -> Option<usize> {
+    let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
+    // SAFETY: the caller's promise; the results are private variables.
+    let told = unsafe { libc::pthread_attr_getstack(attributes, &raw mut start, &raw mut bytes) };
+    let start = start as usize;
+    // Without one, its end is at 0.
+    let is_brought = told == 0 && start.wrapping_add(bytes) != 0;
+    let is_shared = |node: &Node| node.is_shared(start) && node.is_shared(start + bytes - 1);
+    (is_brought && Node::current().is_some_and(is_shared)).then_some(start)
 }
 
 /// The signals that attributes say a thread begins with blocked, if they do: by a function that the C library has since its version 2.32.
@@ -123,7 +148,15 @@ unsafe fn signals_of(attributes: *const pthread_attr_t) -> Option<u64> {
 /// An error number, as from `pthread_create`.
 pub(crate) fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
     let memory = thread_memory::take(node).ok_or(libc::EAGAIN)?;
-    let Some(stack) = span_stack::take(node, to_usize(spec.stack)) else {
+    let bytes = to_usize(spec.stack);
+    let stack = match spec.stack_at.map(to_usize) {
+        Some(start) => {
+            node.begin_stack(&(start..start + bytes));
+            Some(start..start + bytes)
+        }
+        None => span_stack::take(node, bytes),
+    };
+    let Some(stack) = stack else {
         thread_memory::give_back(&memory);
         return Err(libc::EAGAIN);
     };
@@ -140,7 +173,7 @@ pub(crate) fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
         cancel::forget(id);
         // SAFETY: no thread was started, so the box is still ours.
         let start = unsafe { Box::from_raw(start) };
-        span_stack::give_back(node, &start.stack);
+        give_stack_back(node, &start.stack, start.spec.stack_at.is_some());
         thread_memory::give_back(&memory);
     })
 }
@@ -169,6 +202,7 @@ unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
     handler_stack::begin_thread();
     let top = stack.end;
     attributes::begin(spec.id, stack.clone());
+    BRINGS_STACK.set(spec.stack_at.is_some());
     let thread = Thread::begin(node, spec.id, stack, to_usize(spec.function));
     call_at_end(node);
     cancel::begin(spec.id);
@@ -185,6 +219,15 @@ unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
         thread.value.set(value as u64);
     }
     std::ptr::null_mut()
+}
+
+/// A stack on which no thread runs any more is the program's, or free.
+fn give_stack_back(node: &'static Node, stack: &Range<usize>, is_programs: bool) {
+    if is_programs {
+        node.end_stack(stack);
+    } else {
+        span_stack::give_back(node, stack);
+    }
 }
 
 /// Has [`end`] called when the calling thread ends.
@@ -227,14 +270,16 @@ unsafe extern "C" fn end(node: *mut c_void) {
         unsafe { crate::exit::exit(0) };
     }
     let stack = thread.stack.clone();
-    span_stack::unprotect(node, &stack);
+    if !BRINGS_STACK.get() {
+        span_stack::unprotect(node, &stack);
+    }
     cancel::end(thread.id);
     attributes::end(thread.id);
     node.thread_ended(thread.id, thread.value.get());
     Thread::detach(node);
     handler_stack::end_thread();
     if !stack.is_empty() {
-        span_stack::give_back(node, &stack);
+        give_stack_back(node, &stack, BRINGS_STACK.get());
     }
     thread_memory::end_thread(node);
 }
