@@ -56,7 +56,7 @@ static long use(int self)
 
     EXPECT(0, strcmp(day, "Monday"));
     EXPECT(0, wcscmp(wide_day, L"Tuesday"));
-    EXPECT(19971130, (long)nl_langinfo(_NL_TIME_WEEK_1STDAY)); /* a number in place of an address */
+    EXPECT(19971130, (int)(intptr_t)nl_langinfo(_NL_TIME_WEEK_1STDAY)); /* a number in place of an address */
     REQUIRE(iswctype(0xe4, letter) && !iswctype(L'1', letter));
     EXPECT(0xc4, towctrans(0xe4, to_upper));
     char text[16];

@@ -1,10 +1,20 @@
 //! Barriers.
 
+use super::between_processes::begins_barrier;
 use libc::{c_int, c_uint, pthread_barrier_t, pthread_barrierattr_t};
 
 crate::shared_or_real! {
-    fn pthread_barrier_init(barrier: *mut pthread_barrier_t, _attributes: *const pthread_barrierattr_t, count: c_uint)
-        -> c_int = |_node| {
+    fn pthread_barrier_init(barrier: *mut pthread_barrier_t, attributes: *const pthread_barrierattr_t, count: c_uint)
+        -> c_int = |node| {
+        // SAFETY: the caller passes null or valid attributes.
+        if unsafe { begins_barrier(node, barrier as usize, attributes) } {
+            // SAFETY: forwards the caller's arguments.
+            return unsafe {
+                crate::real!(
+                    pthread_barrier_init: fn(*mut pthread_barrier_t, *const pthread_barrierattr_t, c_uint) -> c_int
+                )(barrier, attributes, count)
+            };
+        }
         if count == 0 || count > i32::MAX as u32 {
             libc::EINVAL
         } else {

@@ -6,6 +6,7 @@
 
 pub(crate) mod attributes;
 mod barrier;
+pub(crate) mod between_processes;
 pub(crate) mod cancel;
 mod cond;
 pub(crate) mod futex;
@@ -91,7 +92,19 @@ macro_rules! shared_or_real {
             #[cold]
             #[inline(never)]
             fn whole($object: $object_type $(, $argument: $type)*) -> $result {
+                const ORDER: $crate::pthread::between_processes::Order =
+                    $crate::pthread::between_processes::order(stringify!($name));
                 match $crate::pthread::sharing($object) {
+                    Some(node)
+                        if $crate::pthread::between_processes::is_native(node, $object, ORDER) =>
+                    {
+                        $crate::pthread::between_processes::natively(node, ORDER, || {
+                            // SAFETY: forwards the caller's arguments.
+                            unsafe {
+                                $crate::real!($name: fn($object_type $(, $type)*) -> $result)($object $(, $argument)*)
+                            }
+                        })
+                    }
                     Some($node) => $body,
                     // SAFETY: forwards the caller's arguments.
                     None => unsafe {

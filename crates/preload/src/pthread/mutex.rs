@@ -1,5 +1,6 @@
 //! Mutexes and spin locks: tokens that stay at the node that used them last.
 
+use super::between_processes::{begins_mutex, is_in_file};
 use super::mutex_kind::kind_of;
 use super::{code, deadline, robust};
 use crate::exit::{flush_before_unlock, has_output_for_next};
@@ -40,6 +41,15 @@ fn lock_until(
 crate::shared_or_real! {
     fn pthread_mutex_init(mutex: *mut pthread_mutex_t, attributes: *const pthread_mutexattr_t) -> c_int = |node| {
         // SAFETY: the caller passes null or valid attributes.
+        if unsafe { begins_mutex(node, mutex as usize, attributes) } {
+            // SAFETY: forwards the caller's arguments.
+            return unsafe {
+                crate::real!(pthread_mutex_init: fn(*mut pthread_mutex_t, *const pthread_mutexattr_t) -> c_int)(
+                    mutex, attributes,
+                )
+            };
+        }
+        // SAFETY: the caller passes null or valid attributes.
         if let Err(error) = unsafe { robust::announce(node, attributes) } {
             return error;
         }
@@ -79,7 +89,13 @@ crate::shared_or_real! {
         code(lock_until(node, mutex, clock, time));
     fn pthread_mutex_consistent(mutex: *mut pthread_mutex_t) -> c_int = |_node| code(robust::mended(mutex));
 
-    fn pthread_spin_init(lock: *mut pthread_spinlock_t, _shared: c_int) -> c_int = |node| {
+    fn pthread_spin_init(lock: *mut pthread_spinlock_t, shared: c_int) -> c_int = |node| {
+        if is_in_file(node, lock as usize) {
+            // SAFETY: forwards the caller's arguments.
+            return unsafe {
+                crate::real!(pthread_spin_init: fn(*mut pthread_spinlock_t, c_int) -> c_int)(lock, shared)
+            };
+        }
         node.mutex_init(lock as usize);
         0
     };

@@ -1,12 +1,23 @@
 //! Read-write locks.
 
+use super::between_processes::begins_lock;
 use super::{code, deadline};
 use crate::exit::{flush_before_unlock, has_output_for_next};
 use gondwana_node::RwOperation::{Read, Write};
 use libc::{c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
 
 crate::shared_or_real! {
-    fn pthread_rwlock_init(lock: *mut pthread_rwlock_t, _attributes: *const pthread_rwlockattr_t) -> c_int = |_node| 0;
+    fn pthread_rwlock_init(lock: *mut pthread_rwlock_t, attributes: *const pthread_rwlockattr_t) -> c_int = |node| {
+        // SAFETY: the caller passes null or valid attributes.
+        unsafe {
+            if !begins_lock(node, lock as usize, attributes) {
+                return 0;
+            }
+            crate::real!(pthread_rwlock_init: fn(*mut pthread_rwlock_t, *const pthread_rwlockattr_t) -> c_int)(
+                lock, attributes,
+            )
+        }
+    };
     fn pthread_rwlock_destroy(lock: *mut pthread_rwlock_t) -> c_int = |_node| 0;
     fn pthread_rwlock_rdlock(lock: *mut pthread_rwlock_t) -> c_int =
         at_hand |node| node.rwlock_at_hand(lock as usize, Read),
