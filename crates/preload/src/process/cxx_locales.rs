@@ -187,7 +187,13 @@ unsafe extern "C-unwind" fn install_cache(implementation: usize, cache: usize, i
     };
     let shares = |node: &&Node| node.is_shared(implementation) && !Thread::inside_runtime();
     match common().filter(shares) {
-        Some(node) => one_at_a_time(node, install),
+        Some(node) => {
+            if node.consistency() != Consistency::Sc {
+                // Threads look for it without a lock: who finds the pointer must find what is there, too. The others see that before.
+                let _ = on_others(node, (), |()| 0);
+            }
+            one_at_a_time(node, install);
+        }
         None => install(),
     }
 }
