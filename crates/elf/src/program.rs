@@ -2,7 +2,7 @@
 
 use crate::headers::{Dependencies, Headers};
 use object::elf::{EM_X86_64, ET_DYN, ET_EXEC, FileHeader64};
-use object::read::elf::{ElfFile64, ElfSymbol64, FileHeader, ProgramHeader};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, Object, ObjectSymbol, ReadCache, ReadRef};
 use std::fs::File;
 use std::path::Path;
@@ -71,21 +71,25 @@ pub fn check_program(image: &[u8]) -> Result<(), Unsuitable> {
         Some(path) if path.ends_with(b"/ld-linux-x86-64.so.2") => {
             let dependencies = Dependencies::of(image);
             let needed = dependencies.map_or(vec![], |Dependencies { needed, .. }| needed);
-            let is_linked_with = |library: &str| needed.iter().any(|name| name.starts_with(library));
-            let has = |function: &[u8]| {
-                let defined = |symbol: &ElfSymbol64<'_, '_, Endianness>| symbol.is_definition();
-                elf.dynamic_symbols().filter(defined).any(|symbol| symbol.name_bytes() == Ok(function))
-            };
-            let sanitizer =
-                SANITIZERS.iter().find(|(_, library, function)| is_linked_with(library) || has(function));
-            match sanitizer {
-                Some((option, ..)) => Err(Unsuitable::Sanitized(option)),
+            match sanitizer(&elf, &needed) {
+                Some(option) => Err(Unsuitable::Sanitized(option)),
                 None if needed.is_empty() => Err(Unsuitable::Bare),
                 None => Ok(()),
             }
         }
         Some(path) => Err(Unsuitable::OtherLoader(String::from_utf8_lossy(path).into_owned())),
     }
+}
+
+/// The compiler's option of the sanitizer with which a program is built, if it is one of [`SANITIZERS`].
+fn sanitizer(elf: &ElfFile64<'_, Endianness>, needed: &[String]) -> Option<&'static str> {
+    let of_library = |name: &String| SANITIZERS.iter().find(|(_, library, _)| name.starts_with(library));
+    let of_function = |name: &[u8]| SANITIZERS.iter().find(|(.., function)| *function == name);
+    let mut defined = elf.dynamic_symbols().filter(ObjectSymbol::is_definition);
+    let found = needed.iter().find_map(of_library);
+    found
+        .or_else(|| defined.find_map(|symbol| of_function(symbol.name_bytes().ok()?)))
+        .map(|(option, ..)| *option)
 }
 
 /// True if a file has a runtime of the language Go. That maps memory, and sleeps and wakes threads, by system calls of its own, which

@@ -1,14 +1,15 @@
 //! The pages of this node through the runtime's own view, which never faults.
 
 mod common;
+mod private_copy;
 
 use crate::MemoryError;
 use crate::access::{Mechanism, Protection};
 use crate::common_frames::CommonFrames;
 use crate::diff;
 use crate::geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE};
-use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
-use crate::memfd::{data_in, memfd, next_data, set_length};
+use crate::mapping::{map_at, map_over, read_ahead, unmap};
+use crate::memfd::{memfd, next_data, set_length};
 use crate::peer::Peer;
 use crate::program_data::{contents_of, low_is_free};
 use crate::remote::{LoggedReads, RemoteAccessTable, RemoteMemory, TableLayout, Withdrawal};
@@ -427,39 +428,6 @@ impl Pages {
         Ok(())
     }
 
-    /// In the child of a `fork`: replaces the program's view by a private copy of all contents, so that parent
-    /// and child no longer see each other's writes. The parent must stand still meanwhile. Without `all`, only what the
-    /// child writes to is copied, and elsewhere it sees what the parent writes.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
-    pub fn become_private(&mut self, all: bool) -> Result<(), MemoryError> {
-        for segment in self.geometry.segments() {
-            for pages in self.included(segment.first..segment.first + segment.pages) {
-                let (base, offset) =
-                    (self.geometry.address_of(pages.start), pages.start as usize * PAGE_SIZE);
-                let length = (pages.end - pages.start) as usize * PAGE_SIZE;
-                map_copy(base, length, self.file.as_fd(), offset)?;
-                let copied = if all { data_in(&self.file, offset, offset + length) } else { vec![] };
-                for data in copied {
-                    let data = data.start - offset..data.end - offset;
-                    // SAFETY: part of the mapping just made.
-                    unsafe { copy_private(base + data.start, data.len()) };
-                }
-                let Some(common) = &self.common else { continue };
-                for part in common.among(pages.clone()) {
-                    let base = self.geometry.address_of(part.start);
-                    common.map_copy(base, part.len() * PAGE_SIZE, part.start)?;
-                    for used in common.used(part).filter(|_| all) {
-                        // SAFETY: as above.
-                        unsafe { copy_private(self.geometry.address_of(used.start), used.len() * PAGE_SIZE) };
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// A range without the excluded pages.
     #[must_use]
     pub fn included(&self, pages: Range<u32>) -> Vec<Range<u32>> {
@@ -474,22 +442,6 @@ impl Pages {
         parts.push(at..pages.end);
         parts.retain(|part| !part.is_empty());
         parts
-    }
-}
-
-/// Has the kernel copy what is mapped copy on write: all at once, or, before Linux 5.14, by writing a byte of each page back as it is.
-///
-/// # Safety
-/// The bytes are mapped like that, and the process has no other thread.
-unsafe fn copy_private(base: usize, length: usize) {
-    // SAFETY: the caller's promise.
-    if unsafe { libc::madvise(base as *mut libc::c_void, length, libc::MADV_POPULATE_WRITE) } == 0 {
-        return;
-    }
-    for at in (base..base + length).step_by(PAGE_SIZE) {
-        let byte = at as *mut u8;
-        // SAFETY: the caller's promise.
-        unsafe { byte.write_volatile(byte.read_volatile()) };
     }
 }
 

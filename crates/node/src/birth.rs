@@ -70,15 +70,19 @@ impl Birth {
         unsafe { &(*self.shared).present }
     }
 
-    /// In the child: it has the memory that it gets.
-    pub(crate) fn tell(&self) {
+    /// In a child that is to leave this memory: the parent learns when it has. The child must not have locks of the C library's list, which
+    /// this takes the place of.
+    pub(crate) fn be_present(&self) {
         self.present().store(gondwana_sys::thread().cast_unsigned() | libc::FUTEX_WAITERS, Ordering::Release);
-        // SAFETY: the kernel reads the list when the child leaves this memory, and sets its lock free. The child has no other threads, which
-        // could have locks of the C library's list.
+        // SAFETY: the kernel reads the list when the child leaves this memory, and sets its lock free.
         unsafe {
             let head = &raw const (*self.shared).locks;
             gondwana_sys::syscall!(libc::SYS_set_robust_list, head, size_of::<Locks>());
         }
+    }
+
+    /// In the child: it has the memory that it gets.
+    pub(crate) fn tell(&self) {
         self.ready().store(1, Ordering::Release);
         // SAFETY: waking touches no memory.
         unsafe { gondwana_sys::syscall!(libc::SYS_futex, self.ready().as_ptr(), libc::FUTEX_WAKE, 1) };
@@ -89,7 +93,8 @@ impl Birth {
         wait_while(self.ready(), child, |ready| ready == 0);
     }
 
-    /// In the parent: waits until `child` has executed a program or has ended.
+    /// In the parent, when `child` has told that it is ready after it was [present](Birth::be_present): waits until it has executed a program
+    /// or has ended.
     pub(crate) fn wait_until_left(&self, child: i32) {
         wait_while(self.present(), child, |present| present & libc::FUTEX_OWNER_DIED == 0);
     }
@@ -181,6 +186,7 @@ mod tests {
         let (program, argument) = (c"/bin/sleep", c"1000");
         let arguments = [program.as_ptr(), argument.as_ptr(), std::ptr::null()];
         let child = forked(|| {
+            birth.be_present();
             birth.tell();
             // SAFETY: strings that end with a null.
             unsafe { libc::execv(program.as_ptr(), arguments.as_ptr()) };
@@ -200,7 +206,11 @@ mod tests {
     #[test]
     fn the_parent_waits_until_the_child_has_ended() {
         let birth = Birth::new().unwrap();
-        let child = forked(|| birth.tell());
+        let child = forked(|| {
+            birth.be_present();
+            birth.tell();
+        });
+        birth.wait(child);
         birth.wait_until_left(child);
         assert_ne!(birth.present().load(Ordering::Acquire) & libc::FUTEX_OWNER_DIED, 0);
         reap(child);

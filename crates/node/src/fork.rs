@@ -123,6 +123,9 @@ impl Node {
             if let Err(error) = copied {
                 crate::fatal(&format!("copying shared memory for a child process: {error}"));
             }
+            if child == Child::Leaves {
+                birth.be_present();
+            }
             birth.tell();
             blocked.set();
             FORMER.store(CURRENT.load(Ordering::Acquire), Ordering::Release);

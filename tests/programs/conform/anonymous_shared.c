@@ -1,7 +1,6 @@
 /* Memory that is mapped shared without a file is the same in a process and its children: counted by all, under a mutex and a semaphore in it. */
-#include "../harness.h"
+#include "shared_memory.h"
 #include <semaphore.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,12 +49,8 @@ static long count_with_children(int self)
 int main(int argc, char **argv)
 {
     parse(argc, argv, THREADS, 1);
-    common = mmap(NULL, sizeof *common, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(common != MAP_FAILED);
-    pthread_mutexattr_t shared;
-    EXPECT(0, pthread_mutexattr_init(&shared));
-    EXPECT(0, pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED));
-    EXPECT(0, pthread_mutex_init(&common->mutex, &shared));
+    common = new_shared_memory(sizeof *common);
+    init_shared_mutex(&common->mutex, PTHREAD_MUTEX_STALLED);
     EXPECT(0, sem_init(&common->semaphore, 1, 1));
     run_threads(THREADS, count_with_children);
     EXPECT(THREADS * (CHILDREN + 1) * TURNS, common->under_mutex);

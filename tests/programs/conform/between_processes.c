@@ -1,14 +1,13 @@
 /* A mutex with a condition, a read-write lock, a barrier and a spin lock in memory that processes share order the threads of a program and its
- * children. */
-#include "../harness.h"
-#include <sys/mman.h>
+ * children. A robust mutex tells of a child that has ended with it. */
+#include "shared_memory.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { THREADS = 2, TURNS = 100 };
 
 struct common {
-    pthread_mutex_t mutex;
+    pthread_mutex_t mutex, robust;
     pthread_cond_t changed;
     pthread_rwlock_t lock;
     pthread_barrier_t barrier;
@@ -50,8 +49,24 @@ static void work(int self, int count)
     }
 }
 
+/* A child ends while it has the mutex. */
+static void lose(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(pthread_mutex_lock(&common->robust));
+    int status;
+    EXPECT((long)child, (long)waitpid(child, &status, 0));
+    EXPECT(0, status);
+    EXPECT(EOWNERDEAD, pthread_mutex_lock(&common->robust));
+    EXPECT(0, pthread_mutex_consistent(&common->robust));
+    EXPECT(0, pthread_mutex_unlock(&common->robust));
+}
+
 static long work_with_child(int self)
 {
+    if (self == 1)
+        lose();
     pid_t child = fork();
     if (child == 0) {
         work(THREADS + self, 2 * THREADS);
@@ -67,12 +82,9 @@ static long work_with_child(int self)
 int main(int argc, char **argv)
 {
     parse(argc, argv, THREADS, 1);
-    common = mmap(NULL, sizeof *common, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(common != MAP_FAILED);
-    pthread_mutexattr_t of_mutex;
-    EXPECT(0, pthread_mutexattr_init(&of_mutex));
-    EXPECT(0, pthread_mutexattr_setpshared(&of_mutex, PTHREAD_PROCESS_SHARED));
-    EXPECT(0, pthread_mutex_init(&common->mutex, &of_mutex));
+    common = new_shared_memory(sizeof *common);
+    init_shared_mutex(&common->mutex, PTHREAD_MUTEX_STALLED);
+    init_shared_mutex(&common->robust, PTHREAD_MUTEX_ROBUST);
     pthread_condattr_t of_condition;
     EXPECT(0, pthread_condattr_init(&of_condition));
     EXPECT(0, pthread_condattr_setpshared(&of_condition, PTHREAD_PROCESS_SHARED));

@@ -170,7 +170,7 @@ pub(crate) unsafe extern "C" fn setenv(name: *const c_char, value: *const c_char
                 return Ok(());
             }
             let text = [&name[..], b"=", &value].concat();
-            let entry = place(node, text).ok_or(libc::ENOMEM)?;
+            let entry = place(node, text, 1).ok_or(libc::ENOMEM)?;
             put(node, entry, &name)
         })
     });

@@ -1,7 +1,7 @@
 //! What a locale says (`nl_langinfo`): the C library has it in files that each node maps for itself, so the program gets copies.
 
 use super::zone::copy_of;
-use super::{common, in_order, memory};
+use super::{common, memory};
 use gondwana_node::Node;
 use libc::{CODESET, c_char, c_void, nl_item, wchar_t};
 use std::ops::RangeInclusive;
@@ -55,9 +55,8 @@ unsafe fn shared(node: &'static Node, item: nl_item, given: *mut c_char) -> *mut
                 let length = (0..).take_while(|&at| text.add(at).read() != 0).count() + 1;
                 std::slice::from_raw_parts(text.cast::<u8>(), length * size_of::<wchar_t>())
             };
-            let place =
-                |bytes: Vec<u8>| in_order(node, || memory::place_aligned(node, bytes, size_of::<wchar_t>()));
-            place(bytes.to_vec()).map_or(given, |address| address as *mut c_char)
+            let copy = memory::copy(node, bytes.to_vec(), size_of::<wchar_t>());
+            copy.map_or(given, |address| address as *mut c_char)
         }
     }
 }

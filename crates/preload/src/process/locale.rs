@@ -99,7 +99,7 @@ pub(crate) unsafe extern "C" fn setlocale(category: c_int, name: *const c_char) 
             Some(name) => set(node, category, &name),
             None => present(category),
         };
-        name.and_then(|name| memory::place(node, name))
+        name.and_then(|name| memory::place(node, name, 1))
             .map_or(std::ptr::null_mut(), |text| text as *mut c_char)
     })
 }

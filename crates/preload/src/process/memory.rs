@@ -3,7 +3,7 @@
 //!
 //! The C library and the kernel read it in places where they cannot wait for a page of shared memory.
 
-use super::tell;
+use super::{in_order, tell};
 use gondwana_locks::lock;
 use gondwana_memory::SPAN_BASE;
 use gondwana_node::{Node, ProcessChange};
@@ -101,9 +101,9 @@ pub(super) fn is_inside(address: usize) -> bool {
     (BASE..END).contains(&address)
 }
 
-/// The address of a text that this node has written before.
-pub(super) fn known(text: &[u8]) -> Option<usize> {
-    lock(&KNOWN).get(text).copied()
+/// The address of a text that this node has written before, if it is a multiple of so many bytes.
+fn known(text: &[u8], align: usize) -> Option<usize> {
+    lock(&KNOWN).get(text).copied().filter(|address| address.is_multiple_of(align))
 }
 
 /// Writes to the memory of all nodes.
@@ -128,15 +128,15 @@ pub(super) fn begin(node: &'static Node, end_of_texts: usize) {
     write(node, END_OF_TEXTS, &bytes_of(&[end_of_texts, process, parent, main]));
 }
 
-/// The address of a text, which ends with a null: of a new one, or of one that this node has written before. `None` if there
-/// is no room.
-pub(super) fn place(node: &'static Node, text: Vec<u8>) -> Option<usize> {
-    place_aligned(node, text, 1)
+/// The address of a text, which ends with a null, at a multiple of so many bytes: of a new one, or of one that this node has written before. `None`
+/// if there is no room.
+pub(super) fn copy(node: &'static Node, text: Vec<u8>, align: usize) -> Option<usize> {
+    known(&text, align).or_else(|| in_order(node, || place(node, text, align)))
 }
 
-/// As [`place`], for other text than bytes, at a multiple of so many.
-pub(super) fn place_aligned(node: &'static Node, text: Vec<u8>, align: usize) -> Option<usize> {
-    if let Some(address) = known(&text).filter(|address| address.is_multiple_of(align)) {
+/// As [`copy`], for a thread that is the only one of the run that does so.
+pub(super) fn place(node: &'static Node, text: Vec<u8>, align: usize) -> Option<usize> {
+    if let Some(address) = known(&text, align) {
         return Some(address);
     }
     let address = word(END_OF_TEXTS).load(Ordering::Relaxed).next_multiple_of(align);

@@ -31,10 +31,9 @@ fn pointer<const N: usize>(text: &Text<N>) -> *const c_char {
     text.as_ref().map_or(null(), |text| text.as_ptr().cast())
 }
 
-/// What the C library gives as a text of its own, for all nodes to read, as long as there is room for it.
+/// A text that a function gives, the C library's own or the program's, for all nodes to read.
 fn shared(result: *mut c_char) -> *mut c_char {
-    let copy = common().map_or(result, |node| copy_of(node, result));
-    if copy.is_null() { result } else { copy }
+    common().map_or(result, |node| copy_of(node, result))
 }
 
 /// # Safety
@@ -92,11 +91,7 @@ macro_rules! translating {
         #[unsafe(no_mangle)]
         pub(super) unsafe extern "C" fn $name($($argument: $type),*) -> *mut c_char {
             // SAFETY: forwards the caller's arguments.
-            let found = unsafe { crate::real!($name: fn($($type),*) -> *mut c_char)($($argument),*) };
-            match common() {
-                Some(node) if !node.is_shared(found as usize) => shared(found),
-                _ => found,
-            }
+            shared(unsafe { crate::real!($name: fn($($type),*) -> *mut c_char)($($argument),*) })
         }
     )*};
 }

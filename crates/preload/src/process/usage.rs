@@ -47,7 +47,7 @@ fn is_of_thread(clock: clockid_t) -> bool {
 /// True for the clock of the program's processor time, by each of its names.
 fn is_of_program(clock: clockid_t) -> bool {
     clock == CLOCK_PROCESS_CPUTIME_ID
-        || [0, gondwana_sys::process(), identity::process()].map(clock_of).contains(&clock)
+        || clock < 0 && [0, gondwana_sys::process(), identity::process()].map(clock_of).contains(&clock)
 }
 
 /// What a clock says here; its error number if it cannot be read.

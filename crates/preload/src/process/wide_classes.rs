@@ -1,10 +1,10 @@
 //! Classes and mappings of wide characters (`wctype`, `wctrans`): the program gets their names, at addresses that are alike on all nodes, in place
 //! of tables of the locale, which each node has somewhere else.
 
-use super::zone::copy_of;
 use super::{common, memory};
 use gondwana_page::to_usize;
 use libc::{c_char, c_int, c_ulong, c_void};
+use std::ffi::CStr;
 
 /// A locale object.
 type Locale = *mut c_void;
@@ -14,13 +14,10 @@ type Wide = u32;
 
 /// What the program gets for what the C library has found of a name: 0 if it has found nothing.
 fn named(found: c_ulong, name: *const c_char) -> c_ulong {
-    match common() {
-        Some(node) if found != 0 => match copy_of(node, name) as c_ulong {
-            0 => found,
-            handle => handle,
-        },
-        _ => found,
-    }
+    let Some(node) = common().filter(|_| found != 0) else { return found };
+    // SAFETY: the caller of the wrapped function passes a string.
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes_with_nul().to_vec();
+    memory::copy(node, name, 1).map_or(found, |address| address as c_ulong)
 }
 
 /// What the C library has now for what the program got; `find` does by name.

@@ -94,15 +94,14 @@ pub(crate) unsafe extern "C" fn tzset() {
     pass_on(node);
 }
 
-/// A copy of a text that all nodes can read.
+/// A text that all nodes can read: itself, or a copy. Where there is no room for that, itself.
 pub(super) fn copy_of(node: &'static Node, text: *const c_char) -> *mut c_char {
-    if text.is_null() || memory::is_inside(text as usize) {
+    if text.is_null() || memory::is_inside(text as usize) || node.is_shared(text as usize) {
         return text.cast_mut();
     }
     // SAFETY: the C library's string.
     let bytes = unsafe { CStr::from_ptr(text) }.to_bytes_with_nul().to_vec();
-    memory::known(&bytes).or_else(|| in_order(node, || memory::place(node, bytes))).unwrap_or(0)
-        as *mut c_char
+    memory::copy(node, bytes, 1).map_or(text.cast_mut(), |address| address as *mut c_char)
 }
 
 /// Copies what the C library's own variables say to those of the program.

@@ -1,13 +1,13 @@
 //! Barriers.
 
-use super::between_processes::begins_barrier;
+use super::between_processes::{is_in_common_file, is_said_of_barrier};
 use libc::{c_int, c_uint, pthread_barrier_t, pthread_barrierattr_t};
 
 crate::shared_or_real! {
     fn pthread_barrier_init(barrier: *mut pthread_barrier_t, attributes: *const pthread_barrierattr_t, count: c_uint)
         -> c_int = |node| {
         // SAFETY: the caller passes null or valid attributes.
-        if unsafe { begins_barrier(node, barrier as usize, attributes) } {
+        if is_in_common_file(node, barrier as usize) && unsafe { is_said_of_barrier(attributes) } {
             // SAFETY: forwards the caller's arguments.
             return unsafe {
                 crate::real!(

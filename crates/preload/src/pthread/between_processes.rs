@@ -84,7 +84,7 @@ const fn ends(name: &[u8], end: &[u8]) -> bool {
 #[inline]
 pub(crate) fn is_native<T: BetweenProcesses>(node: &Node, object: *const T, order: Order) -> bool {
     order != Order::Begins
-        && is_in_file(node, object as usize)
+        && is_in_common_file(node, object as usize)
         && match T::KEPT {
             Kept::In(offset, bits) => {
                 // SAFETY: the caller of the wrapped function passes an object, which is longer than that and aligned for words.
@@ -97,7 +97,7 @@ pub(crate) fn is_native<T: BetweenProcesses>(node: &Node, object: *const T, orde
 }
 
 /// True for an address in a file that all nodes map.
-pub(super) fn is_in_file(node: &Node, address: usize) -> bool {
+pub(super) fn is_in_common_file(node: &Node, address: usize) -> bool {
     node.mapped_files().are_together() && node.mapped_files().node_of(address).is_some()
 }
 
@@ -117,26 +117,27 @@ pub(crate) fn natively(node: &'static Node, order: Order, call: impl FnOnce() ->
     result
 }
 
-/// Defines functions that tell whether attributes are those of an object between processes, in a file that all nodes map.
-macro_rules! initialised {
+/// Defines functions that tell whether attributes are those of an object between processes.
+macro_rules! said {
     ($($name:ident($type:ty) by $get:ident;)*) => {$(
         /// # Safety
         /// The attributes are null or valid.
-        pub(super) unsafe fn $name(node: &Node, address: usize, attributes: *const $type) -> bool {
-            if attributes.is_null() || !is_in_file(node, address) {
-                return false;
-            }
+        pub(super) unsafe fn $name(attributes: *const $type) -> bool {
             let mut shared = 0;
             // SAFETY: the caller's promise; the C library only reads and writes memory of the process.
-            unsafe { libc::$get(attributes, &raw mut shared) == 0 && shared == libc::PTHREAD_PROCESS_SHARED }
+            unsafe {
+                !attributes.is_null()
+                    && libc::$get(attributes, &raw mut shared) == 0
+                    && shared == libc::PTHREAD_PROCESS_SHARED
+            }
         }
     )*};
 }
 
-initialised! {
-    begins_mutex(pthread_mutexattr_t) by pthread_mutexattr_getpshared;
-    begins_lock(pthread_rwlockattr_t) by pthread_rwlockattr_getpshared;
-    begins_barrier(pthread_barrierattr_t) by pthread_barrierattr_getpshared;
+said! {
+    is_said_of_mutex(pthread_mutexattr_t) by pthread_mutexattr_getpshared;
+    is_said_of_lock(pthread_rwlockattr_t) by pthread_rwlockattr_getpshared;
+    is_said_of_barrier(pthread_barrierattr_t) by pthread_barrierattr_getpshared;
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Mutexes and spin locks: tokens that stay at the node that used them last.
 
-use super::between_processes::{begins_mutex, is_in_file};
+use super::between_processes::{is_in_common_file, is_said_of_mutex};
 use super::mutex_kind::kind_of;
 use super::{code, deadline, robust};
 use crate::exit::{flush_before_unlock, has_output_for_next};
@@ -41,7 +41,8 @@ fn lock_until(
 crate::shared_or_real! {
     fn pthread_mutex_init(mutex: *mut pthread_mutex_t, attributes: *const pthread_mutexattr_t) -> c_int = |node| {
         // SAFETY: the caller passes null or valid attributes.
-        if unsafe { begins_mutex(node, mutex as usize, attributes) } {
+        let is_between = || unsafe { is_said_of_mutex(attributes) };
+        if is_in_common_file(node, mutex as usize) && is_between() {
             // SAFETY: forwards the caller's arguments.
             return unsafe {
                 crate::real!(pthread_mutex_init: fn(*mut pthread_mutex_t, *const pthread_mutexattr_t) -> c_int)(
@@ -53,15 +54,7 @@ crate::shared_or_real! {
         if let Err(error) = unsafe { robust::announce(node, attributes) } {
             return error;
         }
-        super::note_process_shared(node, mutex as usize, || {
-            let mut shared = Box::new(0);
-            // SAFETY: the attributes are valid unless they are null; the result goes to a private variable.
-            unsafe {
-                !attributes.is_null()
-                    && libc::pthread_mutexattr_getpshared(attributes, &raw mut *shared) == 0
-                    && *shared == libc::PTHREAD_PROCESS_SHARED
-            }
-        });
+        super::note_process_shared(node, mutex as usize, is_between);
         // SAFETY: the C library fills in the kind; the object is the caller's.
         unsafe {
             node.mutex_init(mutex as usize);
@@ -90,7 +83,7 @@ crate::shared_or_real! {
     fn pthread_mutex_consistent(mutex: *mut pthread_mutex_t) -> c_int = |_node| code(robust::mended(mutex));
 
     fn pthread_spin_init(lock: *mut pthread_spinlock_t, shared: c_int) -> c_int = |node| {
-        if is_in_file(node, lock as usize) {
+        if is_in_common_file(node, lock as usize) {
             // SAFETY: forwards the caller's arguments.
             return unsafe {
                 crate::real!(pthread_spin_init: fn(*mut pthread_spinlock_t, c_int) -> c_int)(lock, shared)

@@ -1,6 +1,6 @@
 //! Read-write locks.
 
-use super::between_processes::begins_lock;
+use super::between_processes::{is_in_common_file, is_said_of_lock};
 use super::{code, deadline};
 use crate::exit::{flush_before_unlock, has_output_for_next};
 use gondwana_node::RwOperation::{Read, Write};
@@ -10,7 +10,7 @@ crate::shared_or_real! {
     fn pthread_rwlock_init(lock: *mut pthread_rwlock_t, attributes: *const pthread_rwlockattr_t) -> c_int = |node| {
         // SAFETY: the caller passes null or valid attributes.
         unsafe {
-            if !begins_lock(node, lock as usize, attributes) {
+            if !is_in_common_file(node, lock as usize) || !is_said_of_lock(attributes) {
                 return 0;
             }
             crate::real!(pthread_rwlock_init: fn(*mut pthread_rwlock_t, *const pthread_rwlockattr_t) -> c_int)(

@@ -103,9 +103,12 @@ impl Division {
         number >= self.room() || self.of_entry(number) == RUNTIME
     }
 
-    /// The numbers that are the runtime's on all nodes.
+    /// The numbers that are the runtime's on all nodes, which stand in a row.
     pub(super) fn of_runtime(&self) -> impl Iterator<Item = i32> {
-        (0..MOST).filter(|&number| self.of_entry(number) == RUNTIME)
+        let is_of_runtime = |&number: &i32| self.of_entry(number) == RUNTIME;
+        (0..MOST)
+            .skip_while(move |number| !is_of_runtime(number))
+            .take_while(move |number| is_of_runtime(number))
     }
 
     /// How many numbers a node gets that has used up its own: the more the more it has, but most of the rest is left to others.

@@ -9,6 +9,7 @@ use libc::{c_int, c_uint};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::CStr;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,10 +48,8 @@ pub(crate) fn note_directory(number: c_int, path: &CStr) {
 /// True if the directory is of this process, as the system's names of what is open have it.
 fn leads_to_own(number: c_int) -> bool {
     let Ok(target) = std::fs::read_link(format!("/proc/self/fd/{number}")) else { return false };
-    let process = gondwana_sys::process();
-    let folder = target.parent().map(std::path::Path::to_path_buf);
-    let is_of = |name: &str| folder.as_deref() == Some(std::path::Path::new(name));
-    is_of(&format!("/proc/{process}")) || target.starts_with(format!("/proc/{process}/task"))
+    let process = PathBuf::from(format!("/proc/{}", gondwana_sys::process()));
+    target.parent() == Some(&*process) || target.starts_with(process.join("task"))
 }
 
 /// True for an entry that is none of the program's, in the directory that is open at a number.
