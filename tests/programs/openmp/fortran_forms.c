@@ -12,6 +12,7 @@ int32_t omp_get_ancestor_thread_num_8_(const int64_t *);
 int32_t omp_get_team_size_8_(const int64_t *);
 void omp_set_schedule_8_(const int32_t *, const int64_t *);
 void omp_get_schedule_8_(int32_t *, int64_t *);
+void omp_fulfill_event_(omp_event_handle_t); /* by value */
 
 int main(int argc, char **argv)
 {
@@ -36,5 +37,16 @@ int main(int argc, char **argv)
         right += good;
     }
     CHECK(right == threads, "%d threads know their team", right);
+    omp_event_handle_t event;
+    int ended = 0;
+#pragma omp parallel
+#pragma omp single
+    {
+#pragma omp task detach(event)
+        ended++;
+        omp_fulfill_event_(event);
+#pragma omp taskwait
+        CHECK(ended == 1, "a task whose event is fulfilled has not ended");
+    }
     return pass();
 }

@@ -79,10 +79,14 @@ fn expand(format: &str, value: &dyn Fn(char) -> String) -> String {
             rest = after;
         } else if let Some((Field { kind, width, right, zeros }, after)) = field(after) {
             let value = value(kind);
-            let numeric = value.bytes().all(|byte| byte.is_ascii_digit());
+            // Zeros stand between the digits and what is in front of them.
+            let sign = ["-", "0x"].into_iter().find(|sign| value.starts_with(sign)).unwrap_or("");
+            let digits = &value[sign.len()..];
+            let numeric = digits.bytes().all(|byte| byte.is_ascii_hexdigit()) && !"HA".contains(kind);
+            let left = width.saturating_sub(sign.len());
             // Writing to a string does not fail.
             let _ = match (right, zeros && numeric) {
-                (true, true) => write!(text, "{value:0>width$}"),
+                (true, true) => write!(text, "{sign}{digits:0>left$}"),
                 (true, false) => write!(text, "{value:>width$}"),
                 _ => write!(text, "{value:<width$}"),
             };
@@ -265,6 +269,8 @@ mod tests {
         let shown = |format| expand(format, &value);
         assert_eq!(shown("thread %n of %N: %{thread_affinity}%%"), "thread 7 of 7: 2-3%");
         assert_eq!(shown("[%4n|%.4n|%0.4n|%0.5A|%5A]"), "[7   |   7|0007|  2-3|2-3  ]");
+        let negative = |kind: char| if kind == 'a' { "-1".to_owned() } else { "0x1f".to_owned() };
+        assert_eq!(expand("%0.4a|%.4a|%0.8i", &negative), "-001|  -1|0x00001f");
         assert!(field("x").is_none() && field("{nothing}").is_none() && field("12").is_none());
     }
 

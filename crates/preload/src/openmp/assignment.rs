@@ -31,14 +31,14 @@ pub(super) struct Assignment {
 }
 
 /// How many words an assignment takes without a call.
-const WORDS: usize = 25;
+const WORDS: usize = 27;
 
 impl Assignment {
     /// As words, for threads of other nodes.
     pub(super) fn words(&self) -> Vec<u64> {
         let Self { team, shape, sequence, ring, dispatched, function, data, controls, league, first, call } =
             *self;
-        let Controls { threads, dynamic, levels, schedule } = controls;
+        let Controls { threads, dynamic, levels, schedule, limit, allocator } = controls;
         let (has_first, share) = (first.is_some(), first.unwrap_or_else(|| Share::of_sections(0)));
         let words: [u64; WORDS] = [
             team as u64,
@@ -56,6 +56,8 @@ impl Assignment {
             levels.into(),
             schedule.number().into(),
             schedule.chunk,
+            limit.into(),
+            allocator as u64,
             i64::from(league.team).cast_unsigned(),
             i64::from(league.teams).cast_unsigned(),
             has_first.into(),
@@ -82,7 +84,19 @@ impl Assignment {
         };
         let [team, threads, level, active, tasking, sequence, ring, dispatched, function, data, rest @ ..] =
             words;
-        let [next_threads, dynamic, levels, number, chunk, league, leagues, has_first, rest @ ..] = rest;
+        let [
+            next_threads,
+            dynamic,
+            levels,
+            number,
+            chunk,
+            limit,
+            allocator,
+            league,
+            leagues,
+            has_first,
+            rest @ ..,
+        ] = rest;
         let [ordered, first_number, first_chunk, start, end, step, count] = rest;
         let small = |word: u64| u32::try_from(word).unwrap_or(u32::MAX);
         let signed = |word: u64| i32::try_from(word.cast_signed()).unwrap_or(0);
@@ -107,6 +121,8 @@ impl Assignment {
                 dynamic: dynamic != 0,
                 levels: small(levels),
                 schedule: schedule(number, chunk),
+                limit: small(limit),
+                allocator: to_usize(allocator),
             },
             league: League { team: signed(league), teams: signed(leagues) },
             first: (has_first != 0).then_some(share),
@@ -151,6 +167,8 @@ mod tests {
                 dynamic: true,
                 levels: 5,
                 schedule: Schedule { kind: Kind::Guided, chunk: 6, rising: true },
+                limit: 9,
+                allocator: 0x4000,
             },
             league: League { team: -1, teams: 8 },
             first: Some(Share::of_loop(

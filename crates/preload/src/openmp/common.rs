@@ -9,29 +9,38 @@ use std::ptr::null_mut;
 #[repr(C)]
 pub(super) struct Common {
     next: *mut Self,
-    /// The number of the construct.
-    number: u64,
+    /// The number of the construct, and what the memory is for.
+    construct: (u64, Use),
     /// How many threads have left.
     left: u32,
     memory: *mut u8,
 }
 
+/// What a construct needs memory for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// The code that gcc has made.
+    Program,
+    /// The list of the copies of reductions.
+    Reductions,
+}
+
 /// The memory of the construct that the calling thread has entered: the first thread to come allocates `bytes`, all zero, and
 /// prepares them. It stays until all threads have left.
-pub(super) fn enter(bytes: usize, align: usize, prepare: impl FnOnce(*mut u8)) -> *mut u8 {
-    let (team, number) = (context::team(), context::get().sequence);
+pub(super) fn enter(usage: Use, bytes: usize, align: usize, prepare: impl FnOnce(*mut u8)) -> *mut u8 {
+    let (team, construct) = (context::team(), (context::get().sequence, usage));
     // SAFETY: the team is the calling thread's, and its list is used with the lock held.
     let common = unsafe {
         let list = &raw mut (*team).commons;
         sync::lock(list);
         let mut found = *list;
-        while !found.is_null() && (*found).number != number {
+        while !found.is_null() && (*found).construct != construct {
             found = (*found).next;
         }
         if found.is_null() {
             let memory = zeroed(bytes, align);
             prepare(memory);
-            found = sync::create(Common { next: *list, number, left: 0, memory });
+            found = sync::create(Common { next: *list, construct, left: 0, memory });
             *list = found;
         }
         sync::unlock(list);

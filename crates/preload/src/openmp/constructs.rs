@@ -1,6 +1,6 @@
 //! Loops and sections whose threads have memory in common: for a `scan` or a conditional lastprivate, or for task reductions.
 
-use super::common;
+use super::common::{self, Use};
 use super::context;
 use super::loops::{self, From64};
 use super::reduction;
@@ -10,11 +10,13 @@ use super::share::Share;
 use super::work_sharing;
 use libc::{c_long, c_uint, c_ulonglong, c_void};
 
-/// The schedule that gcc passes by number: 0 is the one that was set while the program runs.
+/// The schedule that gcc passes by number: 0 is the one that was set while the program runs. As in all loops of gcc's, each thread gets its
+/// iterations in rising order; a conditional lastprivate needs that.
 pub(super) fn schedule(number: c_long, chunk: u64) -> Schedule {
     // The lower half: gcc extends the bit for rising iterations.
     let number = u32::try_from(number & 0xffff_ffff).unwrap_or(0);
-    Schedule::of(number, chunk).unwrap_or_else(|| context::get().controls.schedule)
+    let schedule = Schedule::of(number, chunk).unwrap_or_else(|| context::get().controls.schedule);
+    Schedule { rising: true, ..schedule }
 }
 
 /// The thread has entered a construct with reductions, with memory, or without them. The memory's size is where its address
@@ -27,7 +29,7 @@ pub(super) unsafe fn begin(reductions: *mut usize, memory: *mut *mut c_void) {
     unsafe {
         reduction::begin_construct(reductions);
         if !memory.is_null() {
-            *memory = common::enter(*memory as usize, 64, |_| {}).cast();
+            *memory = common::enter(Use::Program, *memory as usize, 64, |_| {}).cast();
         }
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Context {
     pub shape: Shape,
     pub number: u32,
     pub controls: Controls,
+    /// What they were when the region began.
+    pub region_controls: Controls,
     pub league: League,
     /// The number of work-sharing constructs that the thread has met in its region.
     pub sequence: u64,
@@ -56,6 +58,8 @@ pub(super) struct Context {
     pub scope: Scope,
     /// The task is final: its children run at once.
     pub last: bool,
+    /// Its number among the tasks of this thread, once it has asked for one by [`task`]; else 0.
+    pub task: u64,
     /// The reductions in which the thread can take part, in shared memory; null for none.
     pub reductions: *mut Reductions,
     /// What the threads have in common in the piece of work that the thread is in; null for nothing.
@@ -98,6 +102,18 @@ pub(super) fn team() -> *mut Team {
     team
 }
 
+/// The number of the calling thread's task, which no other task of this thread has or had.
+pub(super) fn task() -> u64 {
+    thread_local! {
+        static LAST: Cell<u64> = const { Cell::new(0) };
+    }
+    if get().task == 0 {
+        LAST.set(LAST.get() + 1);
+        update(|context| context.task = LAST.get());
+    }
+    get().task
+}
+
 impl Context {
     /// The context in which a thread begins a region.
     pub(super) fn new(team: *mut Team, shape: Shape, number: u32, controls: Controls) -> Self {
@@ -106,6 +122,7 @@ impl Context {
             shape,
             number,
             controls,
+            region_controls: controls,
             league: League::ALONE,
             sequence: 0,
             settled: 0,
@@ -124,6 +141,7 @@ impl Context {
             has_turn: false,
             scope: Scope::OUTSIDE,
             last: false,
+            task: 0,
             reductions: null_mut(),
             common: null_mut(),
         }
@@ -145,9 +163,12 @@ impl Context {
         (self.trip, self.chunk, self.has_turn) = (0, (0, 0), false);
     }
 
-    /// The thread has passed a barrier of its team: no thread is in a construct before that any more.
+    /// The thread has passed a barrier of its team: no thread is in a construct before that any more. All may be in the one that they are in:
+    /// compilers put a barrier at the beginning of a construct whose variable is both `firstprivate` and `lastprivate`.
     pub(super) fn settle(&mut self) {
-        (self.settled, self.dispatched_settled) = (self.sequence, self.dispatched);
+        let inside = u64::from(self.share.is_some());
+        let dispatched = u64::from(self.share.is_some_and(|share| share.buffer.is_some()));
+        (self.settled, self.dispatched_settled) = (self.sequence - inside, self.dispatched - dispatched);
         self.epoch += 1;
     }
 

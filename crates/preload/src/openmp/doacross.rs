@@ -3,7 +3,7 @@
 //! The threads divide the outermost loop. For each of its iterations there is a number: how many of the inner iterations up to
 //! the last one that was posted. Within one iteration of the outermost loop they are posted in order.
 
-use super::common;
+use super::common::{self, Use};
 use super::constructs;
 use super::context;
 use super::loops::{self, From64};
@@ -106,7 +106,7 @@ pub(super) unsafe fn wait(iteration: impl Fn(u64) -> u64) {
 /// The calling thread enters a nest with the counts of its loops. Returns the memory that the threads have in common behind it.
 pub(super) fn enter(counts: &[u64], extra: usize) -> *mut u8 {
     let bytes = Nest::bytes(counts).next_multiple_of(64);
-    let all = common::enter(extra.saturating_add(bytes), 64, |all| {
+    let all = common::enter(Use::Program, extra.saturating_add(bytes), 64, |all| {
         let nest = all.cast::<Nest>();
         // SAFETY: the memory has room for the nest with its counts.
         unsafe {

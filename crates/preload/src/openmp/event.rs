@@ -145,7 +145,7 @@ pub(super) unsafe extern "C" fn omp_fulfill_event(event: u64) {
 /// # Safety
 /// As OpenMP says.
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn omp_fulfill_event_(event: *const u64) {
-    // SAFETY: Fortran passes the address of its argument.
-    unsafe { omp_fulfill_event(*event) };
+pub(super) unsafe extern "C" fn omp_fulfill_event_(event: u64) {
+    // SAFETY: the interface has the event by value, in Fortran too.
+    unsafe { omp_fulfill_event(event) };
 }

@@ -1,7 +1,7 @@
 //! Leagues of teams. libgomp has one team after the other run the construct in the thread that meets it; all threads
 //! of regions inside learn which team it is.
 
-use super::context;
+use super::context::{self, Context};
 use super::task::Function;
 use libc::{c_int, c_uint, c_void};
 
@@ -31,9 +31,16 @@ impl League {
     }
 }
 
-/// The calling thread begins the work of a team.
+/// The calling thread begins the work of a team. libgomp knows how many threads that may have.
 fn begin_team() {
-    context::update(|context| context.league = League::present());
+    // SAFETY: a function without arguments.
+    let limit = unsafe { crate::real!(omp_get_thread_limit: fn() -> c_int)() };
+    context::update(|context| {
+        context.league = League::present();
+        if limit < c_int::MAX {
+            context.controls.limit = limit.max(1).cast_unsigned();
+        }
+    });
 }
 
 /// `teams` inside `target`: true if there is one more team to run.
@@ -62,7 +69,7 @@ pub(super) unsafe extern "C" fn GOMP_teams_reg(
     limit: c_uint,
     flags: c_uint,
 ) {
-    let before = context::get().league;
+    let Context { league, controls, .. } = context::get();
     let mut work = (function, data);
     // SAFETY: forwards what gcc passed, by way of `run_team`.
     unsafe {
@@ -74,7 +81,7 @@ pub(super) unsafe extern "C" fn GOMP_teams_reg(
             flags,
         );
     }
-    context::update(|context| context.league = before);
+    context::update(|context| (context.league, context.controls) = (league, controls));
 }
 
 unsafe extern "C" fn run_team(work: *mut c_void) {

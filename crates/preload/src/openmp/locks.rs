@@ -1,5 +1,6 @@
-//! `omp_lock_t` and `omp_nest_lock_t`.
+//! `omp_lock_t` and `omp_nest_lock_t`. Tasks hold them, not threads.
 
+use super::context;
 use super::sync;
 use libc::c_int;
 use std::cell::RefCell;
@@ -12,34 +13,56 @@ pub(super) struct Lock([u8; 4]);
 #[repr(C, align(8))]
 pub(super) struct NestLock([u8; 16]);
 
-thread_local! {
-    /// The nestable locks that the thread holds, and how often.
-    static HELD: RefCell<Vec<(usize, c_int)>> = const { RefCell::new(vec![]) };
+/// A nestable lock that a task of the thread holds.
+struct Held {
+    lock: usize,
+    task: u64,
+    /// How often.
+    times: c_int,
 }
 
-/// Locks a lock again that the thread holds; returns the nesting count.
-fn again(lock: usize) -> Option<c_int> {
+thread_local! {
+    static HELD: RefCell<Vec<Held>> = const { RefCell::new(vec![]) };
+}
+
+/// What the calling thread's task holds of a lock.
+fn held<R>(lock: *mut NestLock, act: impl FnOnce(&mut Vec<Held>, Option<usize>) -> R) -> R {
+    let task = context::task();
     HELD.with_borrow_mut(|held| {
-        let entry = held.iter_mut().find(|entry| entry.0 == lock)?;
-        entry.1 += 1;
-        Some(entry.1)
+        let place = held.iter().position(|entry| entry.lock == lock as usize && entry.task == task);
+        act(held, place)
     })
 }
 
-/// Takes a nestable lock, which the thread may hold already.
+/// Locks a lock again that the task holds; returns the nesting count.
+fn again(lock: *mut NestLock) -> Option<c_int> {
+    held(lock, |held, place| {
+        let entry = &mut held[place?];
+        entry.times += 1;
+        Some(entry.times)
+    })
+}
+
+/// The task has taken a lock.
+fn hold(lock: *mut NestLock) {
+    let task = context::task();
+    HELD.with_borrow_mut(|held| held.push(Held { lock: lock as usize, task, times: 1 }));
+}
+
+/// Takes a nestable lock, which the task may hold already.
 pub(super) fn set_nest(lock: *mut NestLock) {
-    if again(lock as usize).is_none() {
+    if again(lock).is_none() {
         sync::lock(lock);
-        HELD.with_borrow_mut(|held| held.push((lock as usize, 1)));
+        hold(lock);
     }
 }
 
-/// Takes it if it is free or the thread's own; how often the thread holds it then.
+/// Takes it if it is free or the task's own; how often the task holds it then.
 pub(super) fn test_nest(lock: *mut NestLock) -> c_int {
-    again(lock as usize).unwrap_or_else(|| {
+    again(lock).unwrap_or_else(|| {
         let locked = sync::try_lock(lock);
         if locked {
-            HELD.with_borrow_mut(|held| held.push((lock as usize, 1)));
+            hold(lock);
         }
         c_int::from(locked)
     })
@@ -47,12 +70,16 @@ pub(super) fn test_nest(lock: *mut NestLock) -> c_int {
 
 /// Gives it back once.
 pub(super) fn unset_nest(lock: *mut NestLock) {
-    let last = HELD.with_borrow_mut(|held| {
-        let place = held.iter().position(|entry| entry.0 == lock as usize)?;
-        held[place].1 -= 1;
-        (held[place].1 == 0).then(|| held.swap_remove(place))
+    let is_free = held(lock, |held, place| {
+        let Some(place) = place else { return false };
+        held[place].times -= 1;
+        let is_free = held[place].times == 0;
+        if is_free {
+            held.swap_remove(place);
+        }
+        is_free
     });
-    if last.is_some() {
+    if is_free {
         sync::unlock(lock);
     }
 }

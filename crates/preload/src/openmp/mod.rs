@@ -6,6 +6,7 @@
 //! that touch no other thread (devices, leagues of teams) carry out what this runtime has put in order.
 
 mod affinity;
+mod allocators;
 mod assignment;
 mod cancel;
 mod claimed;

@@ -56,7 +56,7 @@ exported! {
     };
     fn omp_get_max_active_levels, omp_get_max_active_levels_() -> c_int = int(context::get().controls.levels);
     fn omp_get_supported_active_levels, omp_get_supported_active_levels_() -> c_int = int(MOST_LEVELS);
-    fn omp_get_thread_limit, omp_get_thread_limit_() -> c_int = int(settings::get().limit);
+    fn omp_get_thread_limit, omp_get_thread_limit_() -> c_int = int(context::get().controls.limit);
     fn omp_get_level, omp_get_level_() -> c_int = int(context::get().levels().0);
     fn omp_get_active_level, omp_get_active_level_() -> c_int = int(context::get().levels().1);
     fn omp_get_ancestor_thread_num, omp_get_ancestor_thread_num_(level: c_int) -> c_int =

@@ -4,7 +4,7 @@
 //! the next such description; then three words for each variable: its address, and where its copy is among those of a
 //! thread. The runtime puts the address of all copies in place of the alignment, and their end behind it.
 
-use super::common;
+use super::common::{self, Use};
 use super::context::{self, Context};
 use super::membership::{self, Body};
 use super::region;
@@ -120,15 +120,16 @@ pub(super) unsafe fn begin_construct(words: Words) {
     // SAFETY: the caller's promise. The first thread lists what it has allocated, and all threads have equal descriptions.
     unsafe {
         each(words, |_| count += 1);
-        let list: *mut usize = common::enter(size_of::<usize>() * count, align_of::<usize>(), |list| {
-            make_copies(words, threads);
-            let mut next = list.cast::<usize>();
-            each(words, |words| {
-                next.write(word(words, at::COPIES));
-                next = next.add(1);
-            });
-        })
-        .cast();
+        let list: *mut usize =
+            common::enter(Use::Reductions, size_of::<usize>() * count, align_of::<usize>(), |list| {
+                make_copies(words, threads);
+                let mut next = list.cast::<usize>();
+                each(words, |words| {
+                    next.write(word(words, at::COPIES));
+                    next = next.add(1);
+                });
+            })
+            .cast();
         let mut next = list;
         each(words, |words| {
             place(words, *next as *mut u8, threads);

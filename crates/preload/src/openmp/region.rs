@@ -29,7 +29,7 @@ thread_local! {
 pub(super) fn threads(asked: u32, context: &Context) -> u32 {
     let wanted = if asked == 0 { context.controls.threads } else { asked };
     let several = context.levels().1 < context.controls.levels && pool::is_possible();
-    if several { wanted.clamp(1, settings::get().limit) } else { 1 }
+    if several { wanted.clamp(1, context.controls.limit.max(1)) } else { 1 }
 }
 
 /// Starts a region: the other threads of the team run it, and the calling thread has entered it.

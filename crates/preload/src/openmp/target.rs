@@ -17,8 +17,13 @@ const NOWAIT: c_uint = 1;
 /// its alignment.
 const FIRSTPRIVATE: u16 = 12;
 
-/// The bit of a word of the device's arguments that is followed by a value.
+/// The bit of a word of the device's arguments that is followed by a value; without it, the upper bits are the value.
 const HAS_VALUE: usize = 1 << 7;
+const VALUE: u32 = 16;
+
+/// The bits that say what an argument is, and those of the most threads that a team can have.
+const WHAT: usize = 0xff << 8;
+const THREAD_LIMIT: usize = 2 << 8;
 
 /// A list of addresses, as gcc makes it.
 type Addresses = *mut *mut c_void;
@@ -59,7 +64,7 @@ impl Target {
         // SAFETY: the caller's promise.
         unsafe {
             match self.construct {
-                Construct::Region(function) => apart(|| {
+                Construct::Region(function) => apart(parse(arguments).1, || {
                     crate::real!(GOMP_target_ext: fn(
                         c_int, Function, usize, Addresses, *mut usize, *mut u16, c_uint, Addresses, Addresses,
                     ))(
@@ -91,7 +96,7 @@ impl Target {
                 addresses: copied(self.addresses, self.count),
                 sizes: copied(self.sizes, self.count),
                 kinds: copied(self.kinds, self.count),
-                arguments: copied(self.arguments, words(self.arguments)),
+                arguments: copied(self.arguments, parse(self.arguments).0),
                 ..*self
             };
             if let Construct::Region(_) = self.construct {
@@ -158,28 +163,36 @@ unsafe fn copied<T: Copy>(list: *const T, count: usize) -> *mut T {
     place
 }
 
-/// How many words a device's arguments have, with the null at their end.
+/// How many words a device's arguments have, with the null at their end, and the most threads that a team can have by them.
 ///
 /// # Safety
 /// They are null or as gcc makes them.
-unsafe fn words(arguments: Addresses) -> usize {
+unsafe fn parse(arguments: Addresses) -> (usize, Option<u32>) {
     if arguments.is_null() {
-        return 0;
+        return (0, None);
     }
-    let mut index = 0;
+    let (mut index, mut limit) = (0, None);
     // SAFETY: the caller's promise.
     unsafe {
         while !(*arguments.add(index)).is_null() {
-            index += if *arguments.add(index) as usize & HAS_VALUE != 0 { 2 } else { 1 };
+            let word = *arguments.add(index) as usize;
+            let has_value = word & HAS_VALUE != 0;
+            let value = if has_value { *arguments.add(index + 1) as usize } else { word >> VALUE };
+            if word & WHAT == THREAD_LIMIT {
+                limit = u32::try_from(value).ok().filter(|limit| *limit > 0);
+            }
+            index += if has_value { 2 } else { 1 };
         }
     }
-    index + 1
+    (index + 1, limit)
 }
 
-/// Calls a function as the only thread outside all regions, as a device's first thread is.
-fn apart(call: impl FnOnce()) {
+/// Calls a function as the only thread outside all regions, as a device's first thread is. Its regions have so many threads at most.
+fn apart(limit: Option<u32>, call: impl FnOnce()) {
     let before = context::get();
-    context::set(Context::new(null_mut(), Shape::ALONE, 0, Controls::at(0)));
+    let usual = Controls::at(0);
+    let controls = Controls { limit: limit.unwrap_or(usual.limit), ..usual };
+    context::set(Context::new(null_mut(), Shape::ALONE, 0, controls));
     call();
     task::end();
     let team = context::get().team;
@@ -202,7 +215,13 @@ unsafe fn meet(target: Target, depend: Addresses) {
         }
         let mut task = sync::create(target.copied());
         let data = (&raw mut task).cast();
-        let arguments = Arguments { data, copy: None, size: size_of_val(&task), align: align_of_val(&task) };
+        let arguments = Arguments {
+            data,
+            copy: None,
+            size: size_of_val(&task),
+            align: align_of_val(&task),
+            bounds: None,
+        };
         let flags = if depend.is_null() { 0 } else { flag::DEPEND };
         task::make(run, arguments, asynchronous, flags, depend, None);
     }

@@ -30,6 +30,7 @@ pub(super) mod flag {
     pub(crate) const NO_GROUP: u32 = 1 << 11;
     pub(crate) const REDUCTION: u32 = 1 << 12;
     pub(crate) const DETACH: u32 = 1 << 13;
+    pub(crate) const STRICT: u32 = 1 << 14;
 }
 
 /// The arguments of a task, as gcc describes them.
@@ -39,13 +40,16 @@ pub(super) struct Arguments {
     pub copy: Copy,
     pub size: usize,
     pub align: usize,
+    /// Of a loop's task, the values from which and before which it runs: the first two words of its own arguments. A function that copies them
+    /// leaves these out.
+    pub bounds: Option<(u64, u64)>,
 }
 
 impl Arguments {
     /// As gcc passes them.
     pub(super) fn new(data: *mut c_void, copy: Copy, size: c_long, align: c_long) -> Self {
         let bytes = |number: c_long| to_usize(number.cast_unsigned());
-        Self { data, copy, size: bytes(size), align: bytes(align) }
+        Self { data, copy, size: bytes(size), align: bytes(align), bounds: None }
     }
 
     /// A copy in shared memory.
@@ -60,8 +64,20 @@ impl Arguments {
                 Some(copy) => copy(place.cast(), self.data),
                 None => std::ptr::copy_nonoverlapping(self.data.cast::<u8>(), place, self.size),
             }
+            self.bound(place);
         }
         place
+    }
+
+    /// Tells a loop's task which iterations it has.
+    ///
+    /// # Safety
+    /// The place is that of the task's arguments.
+    unsafe fn bound(&self, place: *mut u8) {
+        if let Some((start, end)) = self.bounds {
+            // SAFETY: the caller's promise; the arguments of such tasks begin with these words.
+            unsafe { place.cast::<[u64; 2]>().write_unaligned([start, end]) };
+        }
     }
 }
 
@@ -89,11 +105,13 @@ pub(super) unsafe fn make(
         return unsafe { discard(function, arguments.data) };
     }
     let last = flags & flag::FINAL != 0;
-    let Context { shape, scope, epoch, last: inside_last, reductions, .. } = context::get();
+    let context = context::get();
+    let Context { shape, scope, epoch, last: inside_last, reductions, .. } = context;
     // SAFETY: the caller's promise.
     unsafe {
         let dependences = if flags & flag::DEPEND != 0 { depend::parse(depend) } else { vec![] };
-        let may_wait = wanted && !inside_last;
+        // A queued task begins with the settings of its region.
+        let may_wait = wanted && !inside_last && context.controls == context.region_controls;
         // A thread that waits for an event would not run the tasks that there are too many of.
         let is_to_wait = |crew: &Crew| may_wait && (event.is_some() || !crew.is_full(shape.threads));
         let Some((node, crew)) = crew().filter(|(_, crew)| is_to_wait(crew)) else {
@@ -115,18 +133,25 @@ pub(super) unsafe fn make(
 
 /// Runs a task in the thread that created it.
 unsafe fn run_at_once(function: Function, arguments: Arguments, last: bool) {
-    let Context { scope, last: inside_last, .. } = context::get();
+    let Context { scope, last: inside_last, task, controls, .. } = context::get();
     // SAFETY: the caller's promise; the copy is this task's alone.
     unsafe {
         let copy = arguments.copy.map(|_| arguments.copied());
-        context::update(|context| (context.scope, context.last) = (scope.inside(), inside_last || last));
+        if copy.is_none() {
+            arguments.bound(arguments.data.cast());
+        }
+        context::update(|context| {
+            (context.scope, context.last, context.task) = (scope.inside(), inside_last || last, 0);
+        });
         function(copy.map_or(arguments.data, |copy| copy.cast()));
         end();
         if let Some(copy) = copy {
             sync::discard(copy);
         }
     }
-    context::update(|context| (context.scope, context.last) = (scope, inside_last));
+    context::update(|context| {
+        (context.scope, context.last, context.task, context.controls) = (scope, inside_last, task, controls);
+    });
 }
 
 /// The calling thread's present task is over, which was not queued; its children may not be.
@@ -153,7 +178,8 @@ pub(super) fn run(node: &'static Node, crew: &'static Crew, run: Run) {
     }
     let before = context::get();
     let reductions = work.inherited as *mut Reductions;
-    context::set(Context { scope, last: work.last, reductions, ..before });
+    let controls = before.region_controls;
+    context::set(Context { scope, last: work.last, reductions, controls, task: 0, ..before });
     // SAFETY: who made the task passed a function and its arguments.
     unsafe {
         let function: Function = std::mem::transmute(to_usize(work.function));
@@ -161,6 +187,7 @@ pub(super) fn run(node: &'static Node, crew: &'static Crew, run: Run) {
     }
     context::update(|context| {
         (context.scope, context.last, context.reductions) = (before.scope, before.last, before.reductions);
+        (context.controls, context.task) = (before.controls, before.task);
     });
     if let Some(data) = crew.with(node, move |crew| crew.finish(task)) {
         sync::discard(data as *mut u8);

@@ -7,7 +7,7 @@ use super::task::{self, Arguments, Copy, Function, flag};
 use super::task_wait;
 use libc::{c_int, c_long, c_uint, c_ulong, c_ulonglong, c_void};
 
-/// The iterations of each task: `each`, and one more for the first `more` tasks.
+/// The iterations of each task: `each`, and one more for the first `more` tasks. The last one has those that are left.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Cut {
     pub tasks: u64,
@@ -15,8 +15,13 @@ pub(super) struct Cut {
     pub more: u64,
 }
 
-/// Divides a loop. `wanted` is the number of tasks or, with `grain`, the least number of iterations of each.
-pub(super) fn cut(count: u64, wanted: u64, grain: bool, threads: u64) -> Cut {
+/// Divides a loop. `wanted` is the number of tasks or, with `grain`, the least number of iterations of each; `strict` is exactly that
+/// number, but for the last task.
+pub(super) fn cut(count: u64, wanted: u64, grain: bool, strict: bool, threads: u64) -> Cut {
+    if grain && strict {
+        let each = wanted.max(1);
+        return Cut { tasks: count.div_ceil(each), each, more: 0 };
+    }
     let tasks = match (grain, wanted) {
         (true, least) => count / least.max(1),
         (false, 0) => threads,
@@ -35,40 +40,31 @@ unsafe fn run(
     wanted: u64,
     work: Loop,
 ) {
-    let reduced = flags & flag::REDUCTION != 0;
+    let has = |bit| flags & bit != 0;
+    let reduced = has(flag::REDUCTION);
     if work.count == 0 && !reduced {
         return;
     }
     context::team();
     let Cut { tasks, each, more } =
-        cut(work.count, wanted, flags & flag::GRAIN != 0, context::get().threads().into());
-    // SAFETY: forwards what gcc passed; the arguments begin with two numbers, which are set before they are copied.
+        cut(work.count, wanted, has(flag::GRAIN), has(flag::STRICT), context::get().threads().into());
+    // SAFETY: forwards what gcc passed.
     unsafe {
-        if flags & flag::NO_GROUP == 0 {
+        if !has(flag::NO_GROUP) {
             task_wait::GOMP_taskgroup_start();
         }
         if reduced {
             // The description follows the two numbers.
             reduction::GOMP_taskgroup_reduction_register(data.cast::<*mut usize>().add(2).read());
         }
-        let bounds = data.cast::<u64>();
         let mut first = 0;
         for number in 0..if work.count == 0 { 0 } else { tasks } {
-            let next = first + each + u64::from(number < more);
-            let (start, end) = work.values(&(first..next));
-            bounds.write(start);
-            bounds.add(1).write(end);
-            task::make(
-                function,
-                arguments,
-                flags & flag::IF != 0,
-                flags & flag::FINAL,
-                std::ptr::null(),
-                None,
-            );
+            let next = (first + each + u64::from(number < more)).min(work.count);
+            let arguments = Arguments { bounds: Some(work.values(&(first..next))), ..arguments };
+            task::make(function, arguments, has(flag::IF), flags & flag::FINAL, std::ptr::null(), None);
             first = next;
         }
-        if flags & flag::NO_GROUP == 0 {
+        if !has(flag::NO_GROUP) {
             task_wait::GOMP_taskgroup_end();
         }
     }
@@ -126,10 +122,11 @@ mod tests {
         for (count, wanted, grain) in
             [(10, 3, false), (10, 3, true), (2, 8, false), (5, 9, true), (7, 0, false)]
         {
-            let Cut { tasks, each, more } = cut(count, wanted, grain, 4);
+            let Cut { tasks, each, more } = cut(count, wanted, grain, false, 4);
             assert_eq!(tasks * each + more, count);
             assert!(more < tasks && (!grain || each >= wanted.min(count)));
         }
-        assert_eq!(cut(100, 0, false, 4), Cut { tasks: 4, each: 25, more: 0 });
+        assert_eq!(cut(100, 0, false, false, 4), Cut { tasks: 4, each: 25, more: 0 });
+        assert_eq!(cut(100, 30, true, true, 4), Cut { tasks: 4, each: 30, more: 0 });
     }
 }

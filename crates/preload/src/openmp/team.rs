@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 
 /// The settings that a thread passes to threads that it starts.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Controls {
     /// How many threads the next region gets.
     pub threads: u32,
@@ -17,6 +17,10 @@ pub(super) struct Controls {
     /// How many levels of regions may have several threads.
     pub levels: u32,
     pub schedule: Schedule,
+    /// The most threads that a region can have.
+    pub limit: u32,
+    /// The default allocator; 0 for that of the environment.
+    pub allocator: usize,
 }
 
 impl Controls {
@@ -29,6 +33,8 @@ impl Controls {
             dynamic: settings.dynamic,
             levels: settings.levels,
             schedule: settings.schedule,
+            limit: settings.limit,
+            allocator: 0,
         }
     }
 }

@@ -4,10 +4,11 @@
 //! so, or of those that end a construct with such a reduction the last one.
 
 use super::Place;
+use crate::openmp::common::{self, Use};
 use crate::openmp::context;
 use crate::openmp::share::Share;
 use crate::openmp::sync::{self, Name};
-use crate::openmp::{common, reduction, task_wait, work_sharing};
+use crate::openmp::{reduction, task_wait, work_sharing};
 use libc::{c_int, c_void};
 use std::cell::RefCell;
 
@@ -186,7 +187,7 @@ pub(crate) unsafe extern "C" fn __kmpc_taskred_modifier_init(
     let group = unsafe {
         let inputs = copied(count, inputs);
         work_sharing::enter(Share::of_sections(0));
-        let place = common::enter(size_of::<usize>(), align_of::<usize>(), |place| {
+        let place = common::enter(Use::Reductions, size_of::<usize>(), align_of::<usize>(), |place| {
             let copies = make_copies(&inputs, threads);
             place.cast::<*mut Construct>().write(sync::create(Construct {
                 lock: Name::new(),

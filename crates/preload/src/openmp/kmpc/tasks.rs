@@ -113,7 +113,13 @@ unsafe fn destroy(record: *mut TaskRecord, number: c_int) {
 /// Gives a task away, or runs it at once.
 unsafe fn give(mut record: *mut TaskRecord, wanted: bool, depend: &[DependInfo]) {
     let data = (&raw mut record).cast();
-    let arguments = Arguments { data, copy: None, size: size_of_val(&record), align: align_of_val(&record) };
+    let arguments = Arguments {
+        data,
+        copy: None,
+        size: size_of_val(&record),
+        align: align_of_val(&record),
+        bounds: None,
+    };
     let list = list(depend);
     // SAFETY: the program passes a record of `__kmpc_omp_task_alloc`; the list is as gcc makes them.
     unsafe {
@@ -275,10 +281,12 @@ pub(crate) unsafe extern "C" fn __kmpc_end_taskgroup(_place: Place, _thread: c_i
 
 /// Makes the tasks of a loop: copies of one, each with its own ends.
 ///
+/// Makes the tasks of a loop; with `strict`, as many iterations each as the program says.
+///
 /// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn __kmpc_taskloop(
+/// As [`__kmpc_taskloop`].
+#[allow(clippy::too_many_arguments, reason = "those of the compiler, and one")]
+unsafe fn taskloop(
     place: Place,
     thread: c_int,
     record: *mut TaskRecord,
@@ -290,6 +298,7 @@ pub(crate) unsafe extern "C" fn __kmpc_taskloop(
     schedule: c_int,
     grain: u64,
     duplicate: Duplicate,
+    strict: bool,
 ) {
     // SAFETY: the program passes a record, and places in it for the ends.
     unsafe {
@@ -303,11 +312,11 @@ pub(crate) unsafe extern "C" fn __kmpc_taskloop(
         if count > 0 {
             let threads = u64::from(context::get().threads());
             let wished = if schedule == 0 { 0 } else { grain };
-            let Cut { tasks, each, more } = cut(count, wished, schedule == 1, threads);
+            let Cut { tasks, each, more } = cut(count, wished, schedule == 1, strict, threads);
             let value = |iteration: u64| start.wrapping_add(step.cast_unsigned().wrapping_mul(iteration));
             let mut next = 0;
             for number in 0..tasks {
-                let end = next + each + u64::from(number < more);
+                let end = (next + each + u64::from(number < more)).min(count);
                 let copy = task_block::duplicate(record);
                 let place =
                     |of: *mut u64| copy.cast::<u8>().offset(of.byte_offset_from(record)).cast::<u64>();
@@ -327,7 +336,31 @@ pub(crate) unsafe extern "C" fn __kmpc_taskloop(
     }
 }
 
-/// As [`__kmpc_taskloop`], with how strictly the schedule is meant, which makes no difference.
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_taskloop(
+    place: Place,
+    thread: c_int,
+    record: *mut TaskRecord,
+    wanted: c_int,
+    first: *mut u64,
+    last: *mut u64,
+    step: i64,
+    no_group: c_int,
+    schedule: c_int,
+    grain: u64,
+    duplicate: Duplicate,
+) {
+    // SAFETY: forwards what the program passes.
+    unsafe {
+        taskloop(
+            place, thread, record, wanted, first, last, step, no_group, schedule, grain, duplicate, false,
+        );
+    }
+}
+
+/// As [`__kmpc_taskloop`], with whether the schedule is meant strictly.
 ///
 /// # Safety
 /// Called by code that clang has compiled.
@@ -343,13 +376,14 @@ pub(crate) unsafe extern "C" fn __kmpc_taskloop_5(
     no_group: c_int,
     schedule: c_int,
     grain: u64,
-    _strict: c_int,
+    modifier: c_int,
     duplicate: Duplicate,
 ) {
     // SAFETY: forwards what the program passes.
     unsafe {
-        __kmpc_taskloop(
-            place, thread, record, wanted, first, last, step, no_group, schedule, grain, duplicate,
+        let strict = modifier != 0;
+        taskloop(
+            place, thread, record, wanted, first, last, step, no_group, schedule, grain, duplicate, strict,
         );
     }
 }

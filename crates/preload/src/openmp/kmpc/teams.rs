@@ -21,6 +21,7 @@ pub(super) fn each(mut work: impl FnMut()) {
             context.league = League { team, teams };
             if let Some(limit) = u32::try_from(limit).ok().filter(|limit| *limit > 0) {
                 context.controls.threads = before.controls.threads.min(limit);
+                context.controls.limit = before.controls.limit.min(limit);
             }
         });
         work();
