@@ -29,6 +29,7 @@ pub use error::MemoryError;
 pub use files::out_of_the_way;
 pub use geometry::{Geometry, LOW, PAGE_SIZE, PageBytes, RUNTIME_BASE, SPAN_BASE, Segment};
 pub use gondwana_page::{Access, RemoteAccess, Writers};
+pub use mapping::make_executable;
 pub use pages::{Pages, empty_frames};
 pub use peer::Peer;
 #[cfg(debug_assertions)]

@@ -6,6 +6,20 @@ use gondwana_page::Access;
 use gondwana_racing::RacingBytes;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Stacks are to be executable, and so all that the program can read: a pointer to a function on one can be called by any thread.
+static EXECUTABLE: AtomicBool = AtomicBool::new(false);
+
+/// From now on, the program can execute all that it can read of shared memory. Called before any of that is mapped.
+pub fn make_executable() {
+    EXECUTABLE.store(true, Ordering::Relaxed);
+}
+
+/// What the program may do besides where it may read.
+fn execute(executable: bool) -> i32 {
+    if executable || EXECUTABLE.load(Ordering::Relaxed) { libc::PROT_EXEC } else { 0 }
+}
 
 /// Maps `bytes` of a memfd from `offset` on, shared, at exactly `base`, where nothing is mapped yet.
 pub(crate) fn map_at(
@@ -76,7 +90,7 @@ pub(crate) unsafe fn map_over(
 
 /// What the kernel calls this access. What cannot be accessed cannot be executed.
 pub(crate) fn protection(access: Access, executable: bool) -> i32 {
-    let execute = if executable { libc::PROT_EXEC } else { 0 };
+    let execute = execute(executable);
     match access {
         Access::None => libc::PROT_NONE,
         Access::Read => libc::PROT_READ | execute,
@@ -115,7 +129,7 @@ pub(crate) unsafe fn unmap(base: usize, bytes: usize) -> Result<(), MemoryError>
 }
 
 fn map(base: usize, bytes: usize, file: BorrowedFd<'_>, offset: usize, how: i32) -> Result<(), MemoryError> {
-    map_with(libc::PROT_READ | libc::PROT_WRITE, base, bytes, file, offset, how)
+    map_with(libc::PROT_READ | libc::PROT_WRITE | execute(false), base, bytes, file, offset, how)
 }
 
 fn map_with(

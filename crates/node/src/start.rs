@@ -140,6 +140,9 @@ impl Node {
         }
         // SAFETY: the launcher left this descriptor to this process.
         let frames = unsafe { OwnedFd::from_raw_fd(boot.frames_fd) };
+        if loaded::want_executable_stacks() {
+            gondwana_memory::make_executable();
+        }
         // SAFETY: the caller promised that nobody else is running; the segments are this process's.
         let mut pages =
             unsafe { Pages::new(span_pages, &data_segments(own), me == NodeId(0), boot.mechanism, frames)? };

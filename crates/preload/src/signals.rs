@@ -320,7 +320,8 @@ pub(crate) fn put_in_force_here(signal: c_int, handler: usize, flags: c_int, mas
 /// As the C library's `sigaction`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
-    let node = Node::current().filter(|_| (1..65).contains(&signal));
+    // The C library refuses those that it keeps to itself.
+    let node = Node::current().filter(|_| (1..65).contains(&signal) && !(32..34).contains(&signal));
     let Some(node) = node else { return real_sigaction(signal, new, old) };
     let before = WANTED.get(signal);
     // SAFETY: the caller passes null or a valid action.
@@ -389,6 +390,40 @@ pub(crate) unsafe extern "C-unwind" fn sigsuspend(set: *const sigset_t) -> c_int
         let mask = mask.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         crate::real!(sigsuspend: fn(*const sigset_t) -> c_int)(mask)
     })
+}
+
+/// # Safety
+/// As the C library's `sigpause` of X/Open: waits with a signal taken out of the mask.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn __xpg_sigpause(signal: c_int) -> c_int {
+    // SAFETY: the sets are this function's own.
+    unsafe {
+        let mut set: sigset_t = zeroed();
+        pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut set);
+        if libc::sigdelset(&raw mut set, signal) == -1 { -1 } else { sigsuspend(&raw const set) }
+    }
+}
+
+/// # Safety
+/// As the C library's `sigpause` of BSD: waits with these of the first 32 signals blocked.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn sigpause(mask: c_int) -> c_int {
+    // SAFETY: the set is this function's own.
+    unsafe {
+        let mut set: sigset_t = zeroed();
+        for signal in (1..=32).filter(|signal| mask.cast_unsigned() >> (signal - 1) & 1 != 0) {
+            libc::sigaddset(&raw mut set, signal);
+        }
+        sigsuspend(&raw const set)
+    }
+}
+
+/// # Safety
+/// As the C library's function of this name: either of the two.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn __sigpause(signal_or_mask: c_int, is_signal: c_int) -> c_int {
+    // SAFETY: forwards the caller's arguments.
+    unsafe { if is_signal != 0 { __xpg_sigpause(signal_or_mask) } else { sigpause(signal_or_mask) } }
 }
 
 /// With the fault signals blocked, the next fault on shared memory would kill the process.

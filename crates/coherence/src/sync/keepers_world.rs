@@ -438,7 +438,7 @@ fn key_of(op: Op) -> ObjectKey {
 fn request_of(op: Op) -> Request {
     let (lock, cond) = (OBJECT, OBJECT);
     let semaphore = Initialised { object: OBJECT, value: 0, stamp: 1 };
-    let locks = |write| Request::RwLock { lock, write, attempt: false, again: false };
+    let locks = |write| Request::RwLock { lock, write, attempt: false, passes: false };
     match op {
         Op::Post => Request::SemPost { semaphore },
         Op::Wait | Op::TimedWait => Request::SemWait { semaphore },

@@ -197,8 +197,8 @@ fn perform(
         (ObjectState::Semaphore(known), _) if !matches!(request, Request::Cancel { .. }) => {
             semaphore(known, caller, request, out)
         }
-        (ObjectState::RwLock(lock), Request::RwLock { write, attempt, again, .. }) => {
-            lock.lock(caller, *write, *attempt, *again)
+        (ObjectState::RwLock(lock), Request::RwLock { write, attempt, passes, .. }) => {
+            lock.lock(caller, *write, *attempt, *passes)
         }
         (ObjectState::RwLock(lock), Request::RwUnlock { write, .. }) => {
             Some(lock.unlock(caller.node, *write, out))

@@ -67,8 +67,8 @@ pub enum Request {
         write: bool,
         /// Fails with `Busy` where it would wait.
         attempt: bool,
-        /// The thread reads already.
-        again: bool,
+        /// A reader does not wait for writers that wait: it reads already, or the lock prefers readers.
+        passes: bool,
     },
     /// Unlocks a readers-writer lock that a thread of the node holds.
     RwUnlock {

@@ -9,12 +9,14 @@ use std::collections::{BTreeMap, VecDeque};
 struct Waiting {
     caller: Caller,
     write: bool,
+    /// As a reader, it passes writers as soon as others read.
+    passes: bool,
 }
 
-/// A readers-writer lock that serves readers and writers first come first. Which of its threads hold it, each node knows itself.
+/// A readers-writer lock. Which of its threads hold it, each node knows itself. Who waits is served first come first.
 ///
-/// A thread that reads already may read again past waiting writers, as programs may rely on: it would otherwise
-/// wait for a writer that waits for it. `attempt` fails only where somebody holds the lock against it.
+/// Readers that may pass waiting writers do so, as programs may rely on: a thread that reads already would otherwise
+/// wait for a writer that waits for it, and so would one on which a reader waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct RwLock {
     writer: Option<NodeId>,
@@ -50,22 +52,23 @@ impl RwLock {
         self.writer.is_none() && self.waiting.is_empty()
     }
 
-    /// `None`: the caller waits and is answered later. `again`: the thread reads already.
+    /// `None`: the caller waits and is answered later. `passes`: as a reader, it may pass waiting writers.
     pub(super) fn lock(
         &mut self,
         caller: Caller,
         write: bool,
         attempt: bool,
-        again: bool,
+        passes: bool,
     ) -> Option<Result<i64, SyncError>> {
-        if self.permits(write) && (attempt || self.waiting.is_empty() || again) {
+        let may_pass = if write { attempt } else { passes };
+        if self.permits(write) && (may_pass || self.waiting.is_empty()) {
             self.grant(caller.node, write);
             return Some(Ok(0));
         }
         if attempt {
             return Some(Err(SyncError::Busy));
         }
-        self.waiting.push_back(Waiting { caller, write });
+        self.waiting.push_back(Waiting { caller, write, passes });
         None
     }
 
@@ -118,6 +121,15 @@ impl RwLock {
             self.waiting.pop_front();
             self.grant(caller.node, write);
             out.push(caller.done(0));
+        }
+        if self.permits(false) {
+            let passing = |waiting: &Waiting| waiting.passes && !waiting.write;
+            let admitted: Vec<_> = self.waiting.iter().copied().filter(passing).collect();
+            self.waiting.retain(|waiting| !passing(waiting));
+            for Waiting { caller, .. } in admitted {
+                self.grant(caller.node, false);
+                out.push(caller.done(0));
+            }
         }
     }
 }

@@ -80,11 +80,11 @@ fn semaphore(value: u32, stamp: u64) -> Initialised {
 }
 
 fn lock(write: bool) -> Request {
-    Request::RwLock { lock: OBJECT, write, attempt: false, again: false }
+    Request::RwLock { lock: OBJECT, write, attempt: false, passes: false }
 }
 
 fn try_rw(write: bool) -> Request {
-    Request::RwLock { lock: OBJECT, write, attempt: true, again: false }
+    Request::RwLock { lock: OBJECT, write, attempt: true, passes: false }
 }
 
 fn unlock(write: bool) -> Request {
@@ -191,8 +191,10 @@ fn readers_share_and_writers_queue() {
     assert_eq!(answers, []);
     let (reader, answers) = manager.ask_of(4, lock(false));
     assert_eq!(answers, []);
-    let again = Request::RwLock { lock: OBJECT, write: false, attempt: false, again: true };
-    assert_eq!(manager.call_of(1, again), Answer::Done(0), "a reader may read again");
+    let again = Request::RwLock { lock: OBJECT, write: false, attempt: false, passes: true };
+    assert_eq!(manager.call_of(1, again), Answer::Done(0), "it may read again");
+    let attempt = Request::RwLock { lock: OBJECT, write: false, attempt: true, passes: false };
+    assert_eq!(manager.call_of(1, attempt), Answer::Failed(SyncError::Busy), "writers first");
     assert_eq!(manager.call_of(9, unlock(false)), Answer::Failed(SyncError::NotOwner));
     assert_eq!(manager.call_of(1, unlock(true)), Answer::Failed(SyncError::NotOwner));
     for node in [1, 2] {
@@ -204,6 +206,24 @@ fn readers_share_and_writers_queue() {
     assert_eq!(answers, [done(reader), done(last)]);
     assert_eq!(manager.call_of(4, unlock(false)), Answer::Done(0));
     assert_eq!(manager.call_of(4, unlock(false)), Answer::Failed(SyncError::NotOwner));
+}
+
+#[test]
+fn readers_that_may_pass_go_on_when_one_does() {
+    let mut manager = Manager::default();
+    let passing = Request::RwLock { lock: OBJECT, write: false, attempt: false, passes: true };
+    assert_eq!(manager.call_of(1, lock(true)), Answer::Done(0));
+    let (first, answers) = manager.ask_of(2, passing.clone());
+    assert_eq!(answers, []);
+    let (writer, answers) = manager.ask_of(3, lock(true));
+    assert_eq!(answers, []);
+    let (second, answers) = manager.ask_of(4, passing);
+    assert_eq!(answers, []);
+    let (last, answers) = manager.ask_of(1, unlock(true));
+    assert_eq!(answers, [done(first), done(second), done(last)]);
+    assert_eq!(manager.call_of(2, unlock(false)), Answer::Done(0));
+    let (last, answers) = manager.ask_of(4, unlock(false));
+    assert_eq!(answers, [done(writer), done(last)]);
 }
 
 #[test]

@@ -107,6 +107,17 @@ pub fn base_of(library: Option<&str>) -> Option<usize> {
     })
 }
 
+/// True if a file that is loaded has functions on stacks: those that gcc makes for pointers to functions inside functions.
+#[must_use]
+pub fn want_executable_stacks() -> bool {
+    let wants = |header: &Elf64_Phdr| header.p_flags & libc::PF_X != 0;
+    visit(|object| match object.segment(libc::PT_GNU_STACK).is_some_and(wants) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    })
+    .is_some()
+}
+
 /// A file that is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedFile {

@@ -318,4 +318,21 @@ impl Node {
                 .map_err(SyncError::code),
         }
     }
+
+    /// Unlocks a mutex that a thread of this node holds, for a thread of another node, which has released what it wrote. False if none
+    /// holds it.
+    pub fn mutex_unlock_for_another(&'static self, mutex: usize) -> bool {
+        let object = Object(mutex as u64);
+        let entry = self.lock_entry(object);
+        let is_held = if entry.is_common() {
+            self.common_mutex(object).is_some_and(|mutex| !mutex.is_free())
+        } else {
+            entry.holder().is_some()
+        };
+        if is_held && !self.is_sequentially_consistent() {
+            // The next holder may be of this node, without an acquire.
+            self.acquire(Some(object));
+        }
+        is_held && self.mutex_unlock(mutex, || Kind::Normal).is_ok()
+    }
 }

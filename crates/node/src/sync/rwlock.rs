@@ -64,7 +64,8 @@ impl Node {
         unlocked
     }
 
-    /// Locks a readers-writer lock; `attempt` fails instead of waiting.
+    /// Locks a readers-writer lock; `attempt` fails instead of waiting. Readers pass writers that wait unless the lock
+    /// `prefers_writers`, which is asked only if it matters.
     ///
     /// # Errors
     /// Error numbers, as from the C library.
@@ -74,17 +75,18 @@ impl Node {
         operation: RwOperation,
         attempt: bool,
         until: Option<Instant>,
+        prefers_writers: impl Fn() -> bool,
     ) -> Result<(), i32> {
         let object = Object(lock as u64);
         let write = operation == RwOperation::Write;
         let entry = self.sync.resting.resting(object.of_kind(ObjectKind::RwLock));
         let at_hand = entry.is_some_and(|entry| if write { entry.write() } else { entry.read() });
         if !at_hand {
-            let again = match self.holding(object) {
+            let passes = match self.holding(object) {
                 Holding::Writing if !attempt => return Err(libc::EDEADLK),
-                holding => holding == Holding::Reading,
+                holding => holding == Holding::Reading && !attempt || !prefers_writers(),
             };
-            let request = |attempt| Request::RwLock { lock: object, write, attempt, again };
+            let request = |attempt| Request::RwLock { lock: object, write, attempt, passes };
             // A lock that nobody holds against the caller never times out, though others may wait before it.
             let at_once = until.is_some() && self.request(lock, request(true)).is_ok();
             if !at_once {
@@ -95,6 +97,11 @@ impl Node {
         }
         self.begin_to_hold(object, write);
         Ok(())
+    }
+
+    /// A lock is destroyed, or made anew: the calling thread does not hold it any more.
+    pub fn rwlock_forget(&'static self, lock: usize) {
+        while self.holding(Object(lock as u64)) != Holding::Nothing && self.rwlock_unlock(lock).is_ok() {}
     }
 
     /// `pthread_rwlock_unlock`.

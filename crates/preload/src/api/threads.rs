@@ -187,7 +187,8 @@ impl Cluster {
             (&raw mut (*start).length).write(0);
             libc::sem_init(&raw mut (*start).bound, 0, 0);
             let spec = pthread::spec(attributes, begin as *const () as usize, address);
-            let created = node.create_thread_in(self.machine.nodes_of(rset.processors()), spec);
+            let nodes = self.machine.nodes_of(rset.processors());
+            let created = spec.and_then(|spec| node.create_thread_in(nodes, spec));
             if created.is_ok() {
                 while libc::sem_wait(&raw mut (*start).bound) != 0 {}
             }

@@ -3,6 +3,7 @@
 use super::channels::{NEW, locking};
 use super::descriptors::{Place, close, place};
 use super::{Buffer, with_buffers};
+use crate::pthread::cancel::at_point_if;
 use gondwana_page::to_usize;
 use gondwana_sys::Argument;
 use libc::{
@@ -126,7 +127,7 @@ macro_rules! receiving {
             priority: *mut c_uint,
             $($until: $type,)?
         ) -> ssize_t {
-            locking(queue, || match place(&[queue], stringify!($name)) {
+            locking(queue, || at_point_if(true, || match place(&[queue], stringify!($name)) {
                 // SAFETY: the caller's promise.
                 Place::Here => unsafe {
                     received((text.cast(), length), 0, priority, |text, priority| {
@@ -143,7 +144,7 @@ macro_rules! receiving {
                     there.call(stringify!($name), &words, &buffers)
                 }
                 Place::Nowhere => -1,
-            })
+            }))
         }
     )*};
 }
@@ -164,12 +165,11 @@ pub(crate) unsafe extern "C-unwind" fn msgrcv(
     flags: c_int,
 ) -> ssize_t {
     let real = crate::real!(msgrcv: fn(c_int, *mut c_void, size_t, c_long, c_int) -> ssize_t);
-    locking(queue, || {
-        // SAFETY: the caller's promise.
-        unsafe {
-            received((message.cast(), TYPE + length), TYPE, std::ptr::null_mut(), |message, _| {
-                real(queue, message.cast(), length, kind, flags)
-            })
-        }
-    })
+    // SAFETY: the caller's promise.
+    let receive = || unsafe {
+        received((message.cast(), TYPE + length), TYPE, std::ptr::null_mut(), |message, _| {
+            real(queue, message.cast(), length, kind, flags)
+        })
+    };
+    locking(queue, || at_point_if(true, receive))
 }

@@ -13,6 +13,7 @@ use super::record_holder::{
 use super::{asking, with_buffers};
 use crate::accesses;
 use crate::numbers::{int, low_half};
+use crate::pthread::cancel::at_point_if;
 use gondwana_node::{Node, ProcessChange};
 use gondwana_page::to_usize;
 use libc::{c_int, c_short, c_ulong, flock, off_t};
@@ -51,6 +52,8 @@ macro_rules! controlling {
                 Place::Nowhere => -1,
             };
             // Threads of one process may wait for each other's.
+            let waits = [libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&command);
+            let call = || at_point_if(waits, call);
             if OF_OPEN_FILE.contains(&command) {
                 locking(fd, call)
             } else if [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC].contains(&command) {

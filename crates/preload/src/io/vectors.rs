@@ -4,6 +4,7 @@ use super::channels::{giving, taking};
 use super::descriptors::{Place, place};
 use super::{Buffer, with_buffers};
 use crate::accesses;
+use crate::pthread::cancel::{at_point_if, is_point};
 use gondwana_sys::Argument;
 use libc::{c_int, c_uint, iovec, mmsghdr, msghdr, ssize_t, timespec};
 
@@ -111,8 +112,9 @@ macro_rules! vectored {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name($fd: c_int, $($argument: $type),*) -> $result {
-            $order($fd, || match place(&$descriptors, stringify!($name)) {
+        pub(crate) unsafe extern "C-unwind" fn $name($fd: c_int, $($argument: $type),*) -> $result {
+            const IS_POINT: bool = is_point(stringify!($name));
+            $order($fd, || at_point_if(IS_POINT, || match place(&$descriptors, stringify!($name)) {
                 Place::Here => with_buffers(&$buffers, || {
                     // SAFETY: forwards the caller's arguments.
                     unsafe { crate::real!($name: fn(c_int, $($type),*) -> $result)($fd, $($argument),*) }
@@ -123,7 +125,7 @@ macro_rules! vectored {
                     there.call(stringify!($name), &words, &$buffers)
                 }
                 Place::Nowhere => -1,
-            })
+            }))
         }
     )*};
 }

@@ -3,6 +3,7 @@
 use super::identity::kernel_number;
 use crate::io::{Buffer, with_buffers};
 use gondwana_node::{Node, Pause, Scheduling};
+use gondwana_page::to_usize;
 use libc::{c_int, c_void, id_t, pid_t, pthread_attr_t, sched_param, size_t};
 use std::sync::OnceLock;
 
@@ -125,11 +126,55 @@ pub(crate) fn passed_on() -> Scheduling {
     }
 }
 
+/// The capability by which a process may use any policy and priority, and where the kernel tells which a process has.
+const CAP_SYS_NICE: u32 = 23;
+
+/// True if this process may have threads of a policy for real time with a priority.
+fn may_have(priority: c_int) -> bool {
+    /// As in `linux/capability.h`, version 3.
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        process: c_int,
+    }
+    let header = Box::new(Header { version: 0x2008_0522, process: 0 });
+    // Effective, permitted and inheritable ones, of which there are twice 32.
+    let mut sets = Box::new([[0_u32; 3]; 2]);
+    let mut limit = Box::new(libc::rlimit { rlim_cur: 0, rlim_max: 0 });
+    // SAFETY: private places for the results.
+    let told = unsafe {
+        libc::getrlimit(libc::RLIMIT_RTPRIO, &raw mut *limit);
+        gondwana_sys::syscall!(libc::SYS_capget, &raw const *header, sets.as_mut_ptr())
+    };
+    let is_able = told == 0 && sets[0][0] & 1 << CAP_SYS_NICE != 0;
+    is_able || u64::try_from(priority).is_ok_and(|priority| priority <= limit.rlim_cur)
+}
+
+/// Why a thread of a policy and a priority would not be created; 0 if it would be.
+fn refusal(policy: c_int, priority: c_int) -> c_int {
+    // SAFETY: touch no memory.
+    let (least, most) =
+        unsafe { (libc::sched_get_priority_min(policy), libc::sched_get_priority_max(policy)) };
+    if least < 0 || !(least..=most).contains(&priority) {
+        libc::EINVAL
+    } else if matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR) && !may_have(priority) {
+        libc::EPERM
+    } else {
+        0
+    }
+}
+
 /// Changes what a new thread gets to what its attributes say.
 ///
 /// # Safety
 /// The attributes are valid.
-pub(crate) unsafe fn by_attributes(scheduling: &mut Scheduling, attributes: *const pthread_attr_t) {
+///
+/// # Errors
+/// An error number: a thread cannot have that.
+pub(crate) unsafe fn by_attributes(
+    scheduling: &mut Scheduling,
+    attributes: *const pthread_attr_t,
+) -> Result<(), c_int> {
     let mut processors = Box::new(Processors::default());
     let (mut inherits, mut policy) = (libc::PTHREAD_INHERIT_SCHED, 0);
     let mut priority = sched_param { sched_priority: 0 };
@@ -142,6 +187,11 @@ pub(crate) unsafe fn by_attributes(scheduling: &mut Scheduling, attributes: *con
         );
         // All processors stand for none said.
         if told == 0 && *processors != [u64::MAX; 16] {
+            let count = Node::current().map_or(0, |node| node.processors()).max(configured()).min(1024);
+            if (0..count).all(|number| processors[to_usize(u64::from(number / 64))] & 1 << (number % 64) == 0)
+            {
+                return Err(libc::EINVAL);
+            }
             scheduling.processors = Some(*processors);
         }
         libc::pthread_attr_getinheritsched(attributes, &raw mut inherits);
@@ -149,9 +199,20 @@ pub(crate) unsafe fn by_attributes(scheduling: &mut Scheduling, attributes: *con
             && libc::pthread_attr_getschedpolicy(attributes, &raw mut policy) == 0
             && libc::pthread_attr_getschedparam(attributes, &raw mut priority) == 0
         {
-            scheduling.policy = Some([policy, priority.sched_priority]);
+            match refusal(policy, priority.sched_priority) {
+                0 => scheduling.policy = Some([policy, priority.sched_priority]),
+                error => return Err(error),
+            }
         }
     }
+    Ok(())
+}
+
+/// How many processors this computer can have; their numbers are less.
+fn configured() -> u32 {
+    // SAFETY: touches no memory.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    u32::try_from(count).unwrap_or(1)
 }
 
 /// In a new thread: takes over what was passed on. Processors that this computer does not have are left out; if it has none of them, the

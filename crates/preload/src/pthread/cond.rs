@@ -1,9 +1,10 @@
 //! Condition variables.
 
+use super::mutex::unlock;
 use super::mutex_kind::kind_of;
 use super::{cancel, code, deadline, robust};
 use crate::exit::flush_before_unlock;
-use gondwana_node::Node;
+use gondwana_node::{MutexKind, Node};
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::time::Instant;
 
@@ -30,7 +31,14 @@ fn wait(
     flush_before_unlock(node);
     let wait = || {
         robust::unlocking(mutex).and_then(|()| {
-            let waited = node.cond_wait(cond as usize, mutex as usize, kind_of(mutex), until);
+            let kind = kind_of(mutex);
+            let mut waited = node.cond_wait(cond as usize, mutex as usize, kind, until);
+            if waited == Err(libc::EPERM) && kind() == MutexKind::Normal {
+                // Natively a thread may wait with a mutex that it does not hold.
+                unlock(node, mutex as usize, kind)?;
+                node.mutex_lock(mutex as usize, kind, None)?;
+                waited = node.cond_wait(cond as usize, mutex as usize, kind, until);
+            }
             // However the wait ended, the mutex is locked again unless it could not be unlocked.
             match waited {
                 Ok(()) | Err(libc::ETIMEDOUT) => robust::locked(node, mutex).and(waited),

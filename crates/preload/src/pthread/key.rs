@@ -182,16 +182,20 @@ pub(super) fn run_destructors(node: &'static Node) {
     destroy(|key| destructor_of(node, key));
 }
 
+/// Each value is there until it is its turn: destructors use others.
 fn destroy(destructor_of: impl Fn(pthread_key_t) -> Option<Destructor>) {
     for _ in 0..ROUNDS {
-        let values = VALUES.with(|values| values.take());
-        if values.is_empty() {
-            break;
-        }
-        for (key, value) in values {
-            if let Some(destructor) = destructor_of(key) {
+        let mut from = 0;
+        let next = |from| VALUES.with(|values| values.borrow().range(from..).next().map(|(key, _)| *key));
+        while let Some(key) = next(from) {
+            let value = VALUES.with(|values| values.borrow_mut().remove(&key));
+            if let (Some(destructor), Some(value)) = (destructor_of(key), value) {
                 destructor(value as *mut c_void);
             }
+            from = key + 1;
+        }
+        if next(0).is_none() {
+            break;
         }
     }
 }

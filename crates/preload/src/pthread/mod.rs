@@ -54,6 +54,11 @@ fn code(result: Result<(), i32>) -> c_int {
     result.err().unwrap_or(0)
 }
 
+/// True for the clocks by which a thread can wait.
+fn is_supported(clock: clockid_t) -> bool {
+    matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC)
+}
+
 /// When a wait until `time` on `clock` ends.
 ///
 /// # Errors
@@ -61,9 +66,7 @@ fn code(result: Result<(), i32>) -> c_int {
 fn deadline(clock: clockid_t, time: *const timespec) -> Result<Instant, i32> {
     // SAFETY: the caller of the wrapped function passes a valid time.
     let time = unsafe { *time };
-    if !(0..1_000_000_000).contains(&time.tv_nsec)
-        || !matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC)
-    {
+    if !(0..1_000_000_000).contains(&time.tv_nsec) || !is_supported(clock) {
         return Err(libc::EINVAL);
     }
     // SAFETY: all zero is a valid time, and the result goes to a private variable.

@@ -4,6 +4,7 @@ use super::between_processes::{is_in_common_file, is_said_of_mutex};
 use super::mutex_kind::kind_of;
 use super::{code, deadline, robust};
 use crate::exit::{flush_before_unlock, has_output_for_next};
+use crate::io::descriptors::There;
 use gondwana_node::{MutexKind, Node};
 use libc::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, pthread_spinlock_t, timespec};
 use std::time::Instant;
@@ -25,6 +26,29 @@ fn try_lock(node: &'static Node, mutex: *mut pthread_mutex_t) -> Result<(), i32>
     }
 }
 
+/// `pthread_mutex_unlock`. As natively, a thread may unlock a mutex of the normal kind that another one has locked, on whatever node.
+pub(super) fn unlock(node: &'static Node, mutex: usize, kind: impl Fn() -> MutexKind) -> Result<(), i32> {
+    match node.mutex_unlock(mutex, &kind) {
+        Err(libc::EPERM) if kind() == MutexKind::Normal => {
+            node.release_and_wait();
+            let unlocks = |owner| {
+                let there = There { node, owner };
+                there.call::<c_int>("__gondwana_unlock_mutex", &[mutex as i64], &[]) == 1
+            };
+            // Nobody holds it, if no node does: the C library makes no error of that.
+            node.others().map(|other| other.index()).any(unlocks);
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+/// For other nodes: unlocks a mutex that a thread of this node holds; 0 if none does.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn __gondwana_unlock_mutex(mutex: usize) -> c_int {
+    c_int::from(Node::current().is_some_and(|node| node.mutex_unlock_for_another(mutex)))
+}
+
 /// Locks unless the time is over first. A mutex that is free is locked even then.
 fn lock_until(
     node: &'static Node,
@@ -32,6 +56,9 @@ fn lock_until(
     clock: clockid_t,
     time: *const timespec,
 ) -> Result<(), i32> {
+    if !super::is_supported(clock) {
+        return Err(libc::EINVAL);
+    }
     match try_lock(node, mutex) {
         Err(libc::EBUSY) => lock(node, mutex, Some(deadline(clock, time)?)),
         result => result,
@@ -74,7 +101,7 @@ crate::shared_or_real! {
             && node.mutex_unlock_at_hand(mutex as usize),
         else |node| {
             flush_before_unlock(node);
-            code(robust::unlocking(mutex).and_then(|()| node.mutex_unlock(mutex as usize, kind_of(mutex))))
+            code(robust::unlocking(mutex).and_then(|()| unlock(node, mutex as usize, kind_of(mutex))))
         };
     fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int = |node|
         code(lock_until(node, mutex, libc::CLOCK_REALTIME, time));
@@ -99,6 +126,6 @@ crate::shared_or_real! {
         code(node.mutex_try_lock(lock as usize, || MutexKind::Normal));
     fn pthread_spin_unlock(lock: *mut pthread_spinlock_t) -> c_int = |node| {
         flush_before_unlock(node);
-        code(node.mutex_unlock(lock as usize, || MutexKind::Normal))
+        code(unlock(node, lock as usize, || MutexKind::Normal))
     };
 }

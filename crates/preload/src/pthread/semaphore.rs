@@ -174,6 +174,12 @@ crate::shared_or_real! {
 }
 
 fn timed_wait(node: &'static Node, semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int {
+    if !super::is_supported(clock) {
+        return result(Err(libc::EINVAL));
+    }
+    // Acts on a request even if the semaphore is free.
+    // SAFETY: has no preconditions.
+    unsafe { cancel::pthread_testcancel() };
     let at_once = node.semaphore_try_wait(of(semaphore));
     result(at_once.or_else(|_| deadline(clock, time).and_then(|until| wait(node, semaphore, Some(until)))))
 }

@@ -8,7 +8,7 @@ use crate::stack::on_stack;
 use crate::{handler_stack, signals, thread_memory};
 use gondwana_interpose::NextFunction;
 use gondwana_memory::PAGE_SIZE;
-use gondwana_node::{Node, Thread, ThreadSpec};
+use gondwana_node::{JoinWait, Node, Thread, ThreadSpec};
 use gondwana_page::to_usize;
 use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_t, sigset_t, timespec};
 use std::cell::Cell;
@@ -68,7 +68,7 @@ pub(super) unsafe extern "C" fn pthread_create(
     };
     // SAFETY: the attributes are the caller's.
     let spec = unsafe { spec(attributes, routine as usize, argument as usize) };
-    match node.create_thread(spec) {
+    match spec.and_then(|spec| node.create_thread(spec)) {
         Ok(id) => {
             // SAFETY: the caller passes a place for the name.
             unsafe { *thread = id };
@@ -82,7 +82,14 @@ pub(super) unsafe extern "C" fn pthread_create(
 ///
 /// # Safety
 /// The attributes are null or valid.
-pub(crate) unsafe fn spec(attributes: *const pthread_attr_t, function: usize, argument: usize) -> ThreadSpec {
+///
+/// # Errors
+/// An error number: they ask for what a thread cannot have.
+pub(crate) unsafe fn spec(
+    attributes: *const pthread_attr_t,
+    function: usize,
+    argument: usize,
+) -> Result<ThreadSpec, c_int> {
     let mut stack = Node::current().map_or(LEAST_STACK, |node| node.default_stack());
     let mut detached = libc::PTHREAD_CREATE_JOINABLE;
     let mut stack_at = None;
@@ -93,11 +100,11 @@ pub(crate) unsafe fn spec(attributes: *const pthread_attr_t, function: usize, ar
             libc::pthread_attr_getstacksize(attributes, &mut stack);
             pthread_attr_getdetachstate(attributes, &mut detached);
             stack_at = stack_of(attributes);
-            scheduling::by_attributes(&mut scheduling, attributes);
+            scheduling::by_attributes(&mut scheduling, attributes)?;
             blocked = signals_of(attributes).unwrap_or(blocked);
         }
     }
-    ThreadSpec {
+    Ok(ThreadSpec {
         id: 0,
         function: function as u64,
         argument: argument as u64,
@@ -108,7 +115,7 @@ pub(crate) unsafe fn spec(attributes: *const pthread_attr_t, function: usize, ar
         blocked,
         scheduling,
         inherited: Some(inherited::own()),
-    }
+    })
 }
 
 /// Where the stack begins that attributes bring, if it is in shared memory: one in other memory is replaced.
@@ -259,6 +266,10 @@ pub(crate) fn foreign_ends(node: &'static Node) {
 /// The end of a thread: releases its writes and notifies joining threads. If it is `main`, after `pthread_exit`, the
 /// program ends when all other threads have ended.
 unsafe extern "C" fn end(node: *mut c_void) {
+    // In the child of a fork, which is no node, the C library does all.
+    if Node::current().is_none() {
+        return;
+    }
     // SAFETY: the key's value is the node, which lives as long as the process.
     let node: &'static Node = unsafe { &*node.cast::<Node>() };
     key::run_destructors(node);
@@ -302,7 +313,7 @@ pub(super) unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
     unsafe { real(value) }
 }
 
-fn join(thread: pthread_t, value: *mut *mut c_void, wait: gondwana_node::JoinWait) -> c_int {
+fn join(thread: pthread_t, value: *mut *mut c_void, wait: JoinWait) -> c_int {
     let node = Node::current().expect("called for a thread of the run");
     let joined = cancel::at_point(
         || node.join_thread(thread, wait),
@@ -317,6 +328,17 @@ fn join(thread: pthread_t, value: *mut *mut c_void, wait: gondwana_node::JoinWai
             }
             0
         }
+        Err(error) => error,
+    }
+}
+
+/// Joins until a time; null stands for no end.
+fn join_until(thread: pthread_t, value: *mut *mut c_void, clock: clockid_t, time: *const timespec) -> c_int {
+    if time.is_null() {
+        return join(thread, value, JoinWait::Forever);
+    }
+    match deadline(clock, time) {
+        Ok(until) => join(thread, value, JoinWait::Until(until)),
         Err(error) => error,
     }
 }
@@ -340,18 +362,12 @@ macro_rules! naming_a_thread {
 
 naming_a_thread! {
     fn pthread_join(thread: pthread_t, value: *mut *mut c_void) =
-        join(thread, value, gondwana_node::JoinWait::Forever);
+        join(thread, value, JoinWait::Forever);
     fn pthread_tryjoin_np(thread: pthread_t, value: *mut *mut c_void) =
-        join(thread, value, gondwana_node::JoinWait::Not);
+        join(thread, value, JoinWait::Not);
     fn pthread_timedjoin_np(thread: pthread_t, value: *mut *mut c_void, time: *const timespec) =
-        match deadline(libc::CLOCK_REALTIME, time) {
-            Ok(until) => join(thread, value, gondwana_node::JoinWait::Until(until)),
-            Err(error) => error,
-        };
+        join_until(thread, value, libc::CLOCK_REALTIME, time);
     fn pthread_clockjoin_np(thread: pthread_t, value: *mut *mut c_void, clock: clockid_t, time: *const timespec) =
-        match deadline(clock, time) {
-            Ok(until) => join(thread, value, gondwana_node::JoinWait::Until(until)),
-            Err(error) => error,
-        };
+        join_until(thread, value, clock, time);
     fn pthread_detach(thread: pthread_t) = code(Node::current().map_or(Ok(()), |node| node.detach_thread(thread)));
 }
