@@ -194,8 +194,11 @@ unsafe extern "C" fn allocate_posix(
 }
 
 unsafe extern "C" fn allocate_pages(size: usize, slot: *const usize) -> *mut c_void {
-    // SAFETY: forwards the caller's request.
-    unsafe { allocate_aligned(PAGE_SIZE, size.next_multiple_of(PAGE_SIZE), slot) }
+    match size.checked_next_multiple_of(PAGE_SIZE) {
+        // SAFETY: forwards the caller's request.
+        Some(bytes) => unsafe { allocate_aligned(PAGE_SIZE, bytes, slot) },
+        None => or_enomem(None),
+    }
 }
 
 unsafe extern "C" fn reallocate_array(

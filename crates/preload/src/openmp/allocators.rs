@@ -36,8 +36,8 @@ passed_on! {
 
 /// The default allocator of the calling thread.
 fn default() -> Allocator {
-    // SAFETY: a function without arguments.
     match context::get().controls.allocator {
+        // SAFETY: a function without arguments.
         0 => unsafe { crate::real!(omp_get_default_allocator: fn() -> Allocator)() },
         allocator => allocator,
     }

@@ -296,6 +296,7 @@ const POINTS: &[&str] = &[
     "fallocate64",
     "fdatasync",
     "fsync",
+    "mq_send",
     "mq_timedreceive",
     "mq_timedsend",
     "msgrcv",

@@ -1,6 +1,5 @@
 //! Condition variables.
 
-use super::mutex::unlock;
 use super::mutex_kind::kind_of;
 use super::{cancel, code, deadline, robust};
 use crate::exit::flush_before_unlock;
@@ -33,9 +32,8 @@ fn wait(
         robust::unlocking(mutex).and_then(|()| {
             let kind = kind_of(mutex);
             let mut waited = node.cond_wait(cond as usize, mutex as usize, kind, until);
-            if waited == Err(libc::EPERM) && kind() == MutexKind::Normal {
-                // Natively a thread may wait with a mutex that it does not hold.
-                unlock(node, mutex as usize, kind)?;
+            // Natively a thread may wait with a mutex that it does not hold.
+            while waited == Err(libc::EPERM) && kind() == MutexKind::Normal {
                 node.mutex_lock(mutex as usize, kind, None)?;
                 waited = node.cond_wait(cond as usize, mutex as usize, kind, until);
             }

@@ -6,7 +6,8 @@ use super::{code, deadline, robust};
 use crate::exit::{flush_before_unlock, has_output_for_next};
 use crate::io::descriptors::There;
 use gondwana_node::{MutexKind, Node};
-use libc::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, pthread_spinlock_t, timespec};
+use gondwana_sys::Argument;
+use libc::{c_int, c_void, clockid_t, pthread_mutex_t, pthread_mutexattr_t, pthread_spinlock_t, timespec};
 use std::time::Instant;
 
 /// `pthread_mutex_lock`, or the timed forms of it.
@@ -27,13 +28,13 @@ fn try_lock(node: &'static Node, mutex: *mut pthread_mutex_t) -> Result<(), i32>
 }
 
 /// `pthread_mutex_unlock`. As natively, a thread may unlock a mutex of the normal kind that another one has locked, on whatever node.
-pub(super) fn unlock(node: &'static Node, mutex: usize, kind: impl Fn() -> MutexKind) -> Result<(), i32> {
+fn unlock(node: &'static Node, mutex: usize, kind: impl Fn() -> MutexKind) -> Result<(), i32> {
     match node.mutex_unlock(mutex, &kind) {
         Err(libc::EPERM) if kind() == MutexKind::Normal => {
             node.release_and_wait();
             let unlocks = |owner| {
                 let there = There { node, owner };
-                there.call::<c_int>("__gondwana_unlock_mutex", &[mutex as i64], &[]) == 1
+                there.call::<c_int>("__gondwana_unlock_mutex", &[(mutex as *const c_void).word()], &[]) == 1
             };
             // Nobody holds it, if no node does: the C library makes no error of that.
             node.others().map(|other| other.index()).any(unlocks);
