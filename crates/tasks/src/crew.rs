@@ -438,7 +438,7 @@ impl<W: Copy + PartialEq> Crew<W> {
 }
 
 impl Work {
-    const NONE: Self = Self { function: 0, data: 0, last: false, inherited: 0 };
+    const NONE: Self = Self { function: 0, data: 0, last: false, owns: false, inherited: 0 };
 }
 
 impl<W> Record<W> {

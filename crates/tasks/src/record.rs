@@ -40,6 +40,8 @@ pub struct Work {
     pub data: u64,
     /// It is final: its children run at once.
     pub last: bool,
+    /// Its arguments own something that only its function gives up: it runs even if it is cancelled.
+    pub owns: bool,
     /// Where it finds what it inherits of the task that made it.
     pub inherited: u64,
 }

@@ -200,7 +200,8 @@ impl World {
         match op {
             Spawn(body) | SpawnAfter(body) => {
                 self.open += 1;
-                let work = Work { function: body as u64, data: epoch, last: false, inherited: 0 };
+                let work =
+                    Work { function: body as u64, data: epoch, last: false, owns: false, inherited: 0 };
                 let depends = matches!(op, SpawnAfter(_));
                 let dependences = depends.then_some(Dependence { address: 1, changes: true });
                 let dependences = dependences.into_iter().collect();
@@ -209,7 +210,8 @@ impl World {
             }
             SpawnDetached(body) => {
                 self.open += 2;
-                let work = Work { function: body as u64, data: epoch, last: false, inherited: 0 };
+                let work =
+                    Work { function: body as u64, data: epoch, last: false, owns: false, inherited: 0 };
                 let (scope, task) =
                     self.with(node, |crew| crew.create_with_event(epoch, scope, work, vec![], Some(EVENT)));
                 self.event = Some((node, task, work.function));
@@ -309,7 +311,7 @@ impl World {
             Message::Give { epoch, tasks } => {
                 self.stolen = true;
                 let work = |(task, function, data)| {
-                    (AwayId(task), Work { function, data, last: false, inherited: 0 })
+                    (AwayId(task), Work { function, data, last: false, owns: false, inherited: 0 })
                 };
                 self.with(to, |crew| crew.receive(from, epoch, tasks.into_iter().map(work)));
             }

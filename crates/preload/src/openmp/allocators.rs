@@ -34,6 +34,26 @@ passed_on! {
     omp_aligned_calloc(align: usize, count: usize, size: usize) -> *mut c_void;
 }
 
+/// A block that grows stays with its allocator, unless there is another one; where there is no block, this is `omp_alloc`.
+///
+/// # Safety
+/// As OpenMP says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn omp_realloc(
+    block: *mut c_void,
+    size: usize,
+    allocator: Allocator,
+    freed: Allocator,
+) -> *mut c_void {
+    let allocator = if block.is_null() { chosen(allocator) } else { allocator };
+    // SAFETY: forwards the caller's arguments.
+    unsafe {
+        crate::real!(omp_realloc: fn(*mut c_void, usize, Allocator, Allocator) -> *mut c_void)(
+            block, size, allocator, freed,
+        )
+    }
+}
+
 /// The default allocator of the calling thread.
 fn default() -> Allocator {
     match context::get().controls.allocator {

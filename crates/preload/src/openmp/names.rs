@@ -10,7 +10,7 @@ const OTHERS: [&str; 8] =
 /// What libgomp serves. It touches no other thread and knows nothing of teams: allocators, devices (there are none), the
 /// defaults of `teams`, and what gcc before version 5 calls for `target`.
 const SERVED: &str = "
-    GOMP_free omp_realloc omp_free omp_init_allocator omp_destroy_allocator
+    GOMP_free omp_free omp_init_allocator omp_destroy_allocator
     omp_get_default_device omp_set_default_device omp_get_device_num omp_get_initial_device omp_get_num_devices
     omp_is_initial_device omp_pause_resource omp_pause_resource_all omp_target_alloc omp_target_associate_ptr
     omp_target_disassociate_ptr omp_target_free omp_target_is_present omp_target_memcpy omp_target_memcpy_rect

@@ -121,7 +121,7 @@ pub(super) unsafe fn make(
         };
         let data = arguments.copied() as u64;
         let (function, inherited) = (function as usize as u64, reductions as u64);
-        let work = Work { function, data, last, inherited };
+        let work = Work { function, data, last, owns: arguments.copy.is_some(), inherited };
         let (scope, task) =
             crew.with(node, move |crew| crew.create_with_event(epoch, scope, work, dependences, event));
         context::update(|context| context.scope = scope);
@@ -166,7 +166,7 @@ pub(super) fn end() {
 /// Runs a queued task.
 pub(super) fn run(node: &'static Node, crew: &'static Crew, run: Run) {
     let Run { task, work, scope, cancelled } = run;
-    if cancelled || cancel::is_cancelled(What::Region) {
+    if !work.owns && (cancelled || cancel::is_cancelled(What::Region)) {
         // SAFETY: who made the task passed a function and its arguments.
         unsafe {
             discard(std::mem::transmute::<usize, Function>(to_usize(work.function)), work.data as *mut c_void)

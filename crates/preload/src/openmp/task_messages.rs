@@ -50,6 +50,15 @@ pub(super) fn send_later(node: &'static Node, crew: &'static Crew, effects: &Eff
     }
 }
 
+/// The marks of a task in a message.
+const LAST: u64 = 1;
+const OWNS: u64 = 2;
+
+fn marks(work: &Work) -> u64 {
+    let mark = |is_set: bool, mark| if is_set { mark } else { 0 };
+    mark(work.last, LAST) | mark(work.owns, OWNS)
+}
+
 /// Tells of cancelled groups, before what is told of their tasks.
 fn cancel_groups(node: &'static Node, crew: &Crew, effects: &Effects<Waker>) {
     for Cancel { to, task, gave } in &effects.cancels {
@@ -71,7 +80,7 @@ fn give(node: &'static Node, crew: &'static Crew) {
     while let Some(Gift { to, epoch, tasks }) = crew.with(node, |machine| machine.give()) {
         let words = tasks
             .iter()
-            .flat_map(|(task, work)| [task.0, work.function, work.data, work.last.into(), work.inherited]);
+            .flat_map(|(task, work)| [task.0, work.function, work.data, marks(&work), work.inherited]);
         node.tell(to, [GIVE, crew.team, epoch].into_iter().chain(words).collect());
     }
 }
@@ -100,7 +109,8 @@ pub(crate) fn told(from: NodeId, words: &[u64]) {
             let work = |words: &[u64]| Work {
                 function: words[0],
                 data: words[1],
-                last: words[2] != 0,
+                last: words[2] & LAST != 0,
+                owns: words[2] & OWNS != 0,
                 inherited: words[3],
             };
             let tasks = tasks.chunks_exact(TASK).map(|words| (AwayId(words[0]), work(&words[1..])));
