@@ -80,7 +80,7 @@ fn give(node: &'static Node, crew: &'static Crew) {
     while let Some(Gift { to, epoch, tasks }) = crew.with(node, |machine| machine.give()) {
         let words = tasks
             .iter()
-            .flat_map(|(task, work)| [task.0, work.function, work.data, marks(&work), work.inherited]);
+            .flat_map(|(task, work)| [task.0, work.function, work.data, marks(work), work.inherited]);
         node.tell(to, [GIVE, crew.team, epoch].into_iter().chain(words).collect());
     }
 }
