@@ -8,6 +8,7 @@
 
 use super::thread::pthread_exit;
 use crate::io::Failing;
+use crate::io::descriptors::There;
 use crate::private_stack::uninterrupted;
 use crate::process::scheduling;
 use crate::signals::{HAS_RESTORER, KernelAction};
@@ -156,6 +157,32 @@ pub(crate) fn request_here(thread: u64) -> c_int {
     0
 }
 
+/// True if somebody has requested that a thread ends, which has not.
+pub(super) fn is_requested(node: &'static Node, thread: u64) -> bool {
+    match node.place_of_thread(thread).filter(|&owner| owner != node.number().index()) {
+        Some(owner) => {
+            There { node, owner }.call::<c_int>(
+                "__gondwana_is_cancelled",
+                &[i64::from_ne_bytes(thread.to_ne_bytes())],
+                &[],
+            ) == 1
+        }
+        None => is_requested_here(thread),
+    }
+}
+
+fn is_requested_here(thread: u64) -> bool {
+    uninterrupted(|| {
+        lock(&THREADS).get(&thread).is_some_and(|thread| thread.requested.load(Ordering::SeqCst))
+    })
+}
+
+/// For other nodes: 1 if somebody has requested that a thread of this node ends.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn __gondwana_is_cancelled(thread: u64) -> c_int {
+    c_int::from(is_requested_here(thread))
+}
+
 /// Repeats signals until all threads have heard.
 fn repeat(node: &'static Node) {
     loop {
@@ -286,7 +313,6 @@ pub(super) unsafe extern "C-unwind" fn pthread_setcanceltype(kind: c_int, before
 const POINTS: &[&str] = &[
     "accept",
     "accept4",
-    "close",
     "connect",
     "copy_file_range",
     "creat",

@@ -15,6 +15,7 @@ use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// The least and the default size of a stack in the span.
 const LEAST_STACK: usize = 64 * 1024;
@@ -315,11 +316,22 @@ pub(super) unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
 
 fn join(thread: pthread_t, value: *mut *mut c_void, wait: JoinWait) -> c_int {
     let node = Node::current().expect("called for a thread of the run");
-    let joined = cancel::at_point(
-        || node.join_thread(thread, wait),
-        // Without a time, nothing else ends a wait.
-        |joined| *joined == Err(libc::ETIMEDOUT),
-    );
+    let join = || {
+        cancel::at_point(
+            || node.join_thread(thread, wait),
+            // Without a time, nothing else ends a wait.
+            |joined| *joined == Err(libc::ETIMEDOUT),
+        )
+    };
+    let mut joined = join();
+    // One that waits for this thread, but has been cancelled, will not wait for long.
+    while joined == Err(libc::EDEADLK)
+        && thread != Thread::current(node).id
+        && cancel::is_requested(node, thread)
+    {
+        std::thread::sleep(Duration::from_millis(1));
+        joined = join();
+    }
     match joined {
         Ok(result) => {
             if !value.is_null() {

@@ -8,7 +8,6 @@ use super::{Place, borrow, events, extend, is_free, place, refuse, reopened};
 use crate::io::channels::{NEW, giving};
 use crate::io::record_locks::closing;
 use crate::io::{Buffer, with_buffers_returning_error};
-use crate::pthread::cancel::at_point;
 use gondwana_sys::Argument;
 use libc::{
     c_char, c_int, c_uint, clockid_t, gid_t, loff_t, mode_t, off_t, pid_t, size_t, ssize_t, timespec, uid_t,
@@ -106,13 +105,9 @@ pub(super) unsafe extern "C" fn isatty(fd: c_int) -> c_int {
 }
 
 /// # Safety
-/// As the C library's `close`. A thread is cancelled before the descriptor is closed, or not at all.
+/// As the C library's `close`, but that no thread is cancelled here: the runtime's own files are closed by this function, too.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
-    at_point(|| close_anywhere(fd), |_| false)
-}
-
-fn close_anywhere(fd: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn close(fd: c_int) -> c_int {
     if stops::is_out_of_reach(fd) {
         crate::errno::set(libc::EBADF);
         return -1;
