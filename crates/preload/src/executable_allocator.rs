@@ -3,15 +3,21 @@
 //! allocator has taken from the system before the process is a node is memory of that process, and it may know threads by addresses that
 //! change as `main` moves to a thread of the run.
 //!
-//! One that defines only some of them stands in front of another one, and keeps them.
+//! One that defines only some of them may stand in front of another one, and keeps them if it asks for that one's.
 
 use gondwana_elf::loaded::{self, FoundObject, LoadedObject};
 use std::ffi::CStr;
 use std::ops::Range;
 
-/// What the executable must define to bring an allocator.
-const WHOLE: [&CStr; 6] =
-    [c"malloc", c"calloc", c"realloc", c"free", c"posix_memalign", c"malloc_usable_size"];
+/// What the executable must define to bring an allocator: that is enough for the C library.
+const NEEDED: [&CStr; 4] = [c"malloc", c"calloc", c"realloc", c"free"];
+
+/// What one does not leave out that stands in front of no other.
+const WHOLE: [&CStr; 2] = [c"posix_memalign", c"malloc_usable_size"];
+
+/// By these, one finds the allocator behind it.
+const BEHIND: [&str; 6] =
+    ["dlsym", "dlvsym", "__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_memalign"];
 
 /// The functions that are replaced by this library's of the same names.
 const SAME: [&CStr; 19] = [
@@ -62,7 +68,7 @@ const OTHERS: [(&CStr, &CStr); 19] = [
 /// `jmp [rip]`, in front of the address of its target.
 const JUMP: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0];
 
-/// Bytes of the jump. Functions begin at multiples of a power of two that is not less.
+/// Bytes of the jump, and a power of two that is not less: where the compiler optimises, functions begin at its multiples.
 const LENGTH: usize = JUMP.len() + size_of::<usize>();
 const ALIGNED: usize = LENGTH.next_power_of_two();
 
@@ -78,31 +84,34 @@ pub(crate) unsafe fn replace(executable: &LoadedObject<'_>) {
     else {
         return;
     };
-    if !WHOLE.iter().all(|name| defined(&program, name, &text).is_some()) {
+    let has = |names: &[&CStr]| names.iter().all(|name| defined(&program, name, &text).is_some());
+    if !has(&NEEDED) || !has(&WHOLE) && executable.needs_symbol(|name| BEHIND.contains(&name)) {
         return;
     }
     let names = SAME.iter().map(|name| (*name, *name)).chain(OTHERS);
-    let jumps: Vec<(usize, usize)> = names
+    let jumps: Vec<(Range<usize>, usize)> = names
         .filter_map(|(name, instead)| Some((defined(&program, name, &text)?, own.function(instead)?)))
         .collect();
-    if jumps.iter().any(|(at, _)| !at.is_multiple_of(ALIGNED)) {
+    // A short function has room behind it if all begin at such multiples.
+    let has_room = |code: &Range<usize>| code.len() >= LENGTH || code.start.is_multiple_of(ALIGNED);
+    if !jumps.iter().all(|(code, _)| has_room(code)) {
         return;
     }
     // The code that runs now is elsewhere.
     if !protect(&text, libc::PROT_READ | libc::PROT_WRITE) {
         return;
     }
-    for (at, target) in jumps {
+    for (code, target) in jumps {
         let jump = [&JUMP[..], &target.to_ne_bytes()].concat();
-        // SAFETY: the beginning of a function that is not called any more, as long as the jump by its alignment.
-        unsafe { std::ptr::copy_nonoverlapping(jump.as_ptr(), at as *mut u8, LENGTH) };
+        // SAFETY: the beginning of a function that is not called any more, and there is room for the jump.
+        unsafe { std::ptr::copy_nonoverlapping(jump.as_ptr(), code.start as *mut u8, LENGTH) };
     }
     protect(&text, libc::PROT_READ | libc::PROT_EXEC);
 }
 
-/// The address of a function in the program's code.
-fn defined(program: &FoundObject, name: &CStr, text: &Range<usize>) -> Option<usize> {
-    program.function(name).filter(|address| text.contains(address))
+/// A function in the program's code.
+fn defined(program: &FoundObject, name: &CStr, text: &Range<usize>) -> Option<Range<usize>> {
+    program.code_of(name).filter(|code| text.contains(&code.start))
 }
 
 fn protect(text: &Range<usize>, protection: libc::c_int) -> bool {

@@ -4,6 +4,7 @@ use super::{Dynamic, tag};
 use gondwana_page::to_usize;
 use libc::{Elf64_Sym, c_char, c_int, c_void};
 use std::ffi::{CStr, OsStr};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -51,6 +52,12 @@ impl FoundObject {
     /// The address of a function that this object itself defines, whatever other objects define. Takes no lock and allocates nothing.
     #[must_use]
     pub fn function(&self, name: &CStr) -> Option<usize> {
+        Some(self.code_of(name)?.start)
+    }
+
+    /// The addresses that such a function takes, as far as the file tells.
+    #[must_use]
+    pub fn code_of(&self, name: &CStr) -> Option<Range<usize>> {
         let hash = self.value(tag::GNU_HASH)? as *const u32;
         let (symbols, texts) = (self.value(tag::SYMTAB)? as *const Elf64_Sym, self.value(tag::STRTAB)?);
         let wanted = name
@@ -70,7 +77,8 @@ impl FoundObject {
                 let entry = &*symbols.add(symbol as usize);
                 let is_same = || CStr::from_ptr((texts + entry.st_name as usize) as *const c_char) == name;
                 if found | 1 == wanted | 1 && is_same() {
-                    return Some(self.base + to_usize(entry.st_value));
+                    let start = self.base + to_usize(entry.st_value);
+                    return Some(start..start + to_usize(entry.st_size));
                 }
                 if found & 1 == 1 {
                     break;
