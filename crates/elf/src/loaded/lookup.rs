@@ -58,8 +58,10 @@ impl FoundObject {
     /// The addresses that such a function takes, as far as the file tells.
     #[must_use]
     pub fn code_of(&self, name: &CStr) -> Option<Range<usize>> {
-        let hash = self.value(tag::GNU_HASH)? as *const u32;
-        let (symbols, texts) = (self.value(tag::SYMTAB)? as *const Elf64_Sym, self.value(tag::STRTAB)?);
+        // The loader makes the addresses absolute, except where it cannot write: in the kernel's own object.
+        let table = |tag| self.value(tag).filter(|&address| address >= self.base);
+        let hash = table(tag::GNU_HASH)? as *const u32;
+        let (symbols, texts) = (table(tag::SYMTAB)? as *const Elf64_Sym, table(tag::STRTAB)?);
         let wanted = name
             .to_bytes()
             .iter()

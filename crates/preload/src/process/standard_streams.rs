@@ -5,10 +5,12 @@
 
 use super::common;
 use crate::alloc::resize;
+use gondwana_elf::loaded;
 use gondwana_node::Node;
 use libc::c_int;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Bytes of a `stdio_filebuf`, for characters of either kind.
@@ -121,9 +123,14 @@ unsafe fn share_buffers(node: &'static Node) {
     }
 }
 
-/// The address of what the program means by a name.
+/// The address of what the program means by a name. The loader is not asked: if it finds nothing it allocates a sentence and frees it later,
+/// which would never end where the program's own `free` looks up the next one.
 fn symbol(name: &CStr) -> Option<usize> {
-    // SAFETY: a string.
-    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) } as usize;
-    (address != 0).then_some(address)
+    loaded::visit(|object| {
+        // SAFETY: no object is unloaded meanwhile.
+        match unsafe { loaded::at(object.text().start) }.and_then(|object| object.function(name)) {
+            Some(address) => ControlFlow::Break(address),
+            None => ControlFlow::Continue(()),
+        }
+    })
 }
