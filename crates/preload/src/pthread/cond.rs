@@ -1,5 +1,6 @@
 //! Condition variables.
 
+use super::mutex::unlock;
 use super::mutex_kind::kind_of;
 use super::{cancel, code, deadline, robust};
 use crate::exit::flush_before_unlock;
@@ -32,8 +33,10 @@ fn wait(
         robust::unlocking(mutex).and_then(|()| {
             let kind = kind_of(mutex);
             let mut waited = node.cond_wait(cond as usize, mutex as usize, kind, until);
-            // Natively a thread may wait with a mutex that it does not hold.
+            // Natively a thread may wait with a mutex that it does not hold; it unlocks it, whoever has locked it. Who has may unlock it, too,
+            // before this thread waits.
             while waited == Err(libc::EPERM) && kind() == MutexKind::Normal {
+                unlock(node, mutex as usize, kind)?;
                 node.mutex_lock(mutex as usize, kind, None)?;
                 waited = node.cond_wait(cond as usize, mutex as usize, kind, until);
             }

@@ -28,7 +28,7 @@ fn try_lock(node: &'static Node, mutex: *mut pthread_mutex_t) -> Result<(), i32>
 }
 
 /// `pthread_mutex_unlock`. As natively, a thread may unlock a mutex of the normal kind that another one has locked, on whatever node.
-fn unlock(node: &'static Node, mutex: usize, kind: impl Fn() -> MutexKind) -> Result<(), i32> {
+pub(super) fn unlock(node: &'static Node, mutex: usize, kind: impl Fn() -> MutexKind) -> Result<(), i32> {
     match node.mutex_unlock(mutex, &kind) {
         Err(libc::EPERM) if kind() == MutexKind::Normal => {
             node.release_and_wait();
