@@ -50,9 +50,8 @@ APART void *realloc(void *block, size_t size)
 
 static long sums[MAX_THREADS];
 
-static void *use(void *argument)
+static long use(int me)
 {
-    const long me = (long)argument;
     char *text = NULL;
     for (int i = 0; i < 200; i++) {
         text = realloc(text, i + 1);
@@ -64,17 +63,13 @@ static void *use(void *argument)
     for (int i = 0; i < 200; i++)
         sums[me] += text[i];
     free(text);
-    return NULL;
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
     parse(argc, argv, 4, 1);
-    pthread_t all[MAX_THREADS];
-    for (long i = 0; i < threads; i++)
-        pthread_create(&all[i], NULL, use, (void *)i);
-    for (int i = 0; i < threads; i++)
-        pthread_join(all[i], NULL);
+    run_threads(threads, use);
     for (int i = 0; i < threads; i++)
         printf("%ld\n", sums[i]);
     return pass();

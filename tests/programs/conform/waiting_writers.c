@@ -33,6 +33,16 @@ static void *consume(void *argument)
     return argument;
 }
 
+static void produce(void)
+{
+    EXPECT(0, pthread_rwlock_rdlock(&lock));
+    pthread_mutex_lock(&mutex);
+    produced++;
+    pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&mutex);
+    EXPECT(0, pthread_rwlock_unlock(&lock));
+}
+
 static void *read_value(void *argument)
 {
     sem_post(&ready);
@@ -60,12 +70,7 @@ int main(int argc, char **argv)
         start(&consumer, consume, NULL);
         start(&writer, write_value, &lock);
         usleep(2000);
-        EXPECT(0, pthread_rwlock_rdlock(&lock));
-        pthread_mutex_lock(&mutex);
-        produced++;
-        pthread_cond_signal(&changed);
-        pthread_mutex_unlock(&mutex);
-        EXPECT(0, pthread_rwlock_unlock(&lock));
+        produce();
         pthread_join(consumer, NULL);
         pthread_join(writer, NULL);
         EXPECT(0, pthread_rwlock_destroy(&lock));
@@ -78,12 +83,7 @@ int main(int argc, char **argv)
         start(&writer, write_value, &lock);
         usleep(2000);
         EXPECT(0, pthread_rwlock_unlock(&lock));
-        EXPECT(0, pthread_rwlock_rdlock(&lock));
-        pthread_mutex_lock(&mutex);
-        produced++;
-        pthread_cond_signal(&changed);
-        pthread_mutex_unlock(&mutex);
-        EXPECT(0, pthread_rwlock_unlock(&lock));
+        produce();
         pthread_join(consumer, NULL);
         sem_wait(&ready);
         pthread_join(writer, NULL);

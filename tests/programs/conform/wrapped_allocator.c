@@ -25,26 +25,21 @@ APART void free(void *block)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *texts[MAX_THREADS];
 
-static void *use(void *argument)
+static long use(int me)
 {
-    const long me = (long)argument;
     for (int i = 0; i < 100; i++) {
         pthread_mutex_lock(&lock);
         free(texts[(me + i) % threads]);
         texts[(me + i) % threads] = strdup("a text of some bytes");
         pthread_mutex_unlock(&lock);
     }
-    return NULL;
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
     parse(argc, argv, 4, 1);
-    pthread_t all[MAX_THREADS];
-    for (long i = 0; i < threads; i++)
-        pthread_create(&all[i], NULL, use, (void *)i);
-    for (int i = 0; i < threads; i++)
-        pthread_join(all[i], NULL);
+    run_threads(threads, use);
     for (int i = 0; i < threads; i++)
         printf("%s\n", texts[i]);
     return pass();

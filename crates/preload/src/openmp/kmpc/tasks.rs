@@ -281,61 +281,6 @@ pub(crate) unsafe extern "C" fn __kmpc_end_taskgroup(_place: Place, _thread: c_i
 
 /// Makes the tasks of a loop: copies of one, each with its own ends.
 ///
-/// Makes the tasks of a loop; with `strict`, as many iterations each as the program says.
-///
-/// # Safety
-/// As [`__kmpc_taskloop`].
-#[allow(clippy::too_many_arguments, reason = "those of the compiler, and one")]
-unsafe fn taskloop(
-    place: Place,
-    thread: c_int,
-    record: *mut TaskRecord,
-    wanted: c_int,
-    first: *mut u64,
-    last: *mut u64,
-    step: i64,
-    no_group: c_int,
-    schedule: c_int,
-    grain: u64,
-    duplicate: Duplicate,
-    strict: bool,
-) {
-    // SAFETY: the program passes a record, and places in it for the ends.
-    unsafe {
-        let (start, end) = (*first, *last);
-        let distance = if step > 0 { end.wrapping_sub(start) } else { start.wrapping_sub(end) };
-        let is_empty = if step > 0 { end.wrapping_add(1) == start } else { end == start.wrapping_add(1) };
-        let count = if is_empty { 0 } else { distance / step.unsigned_abs().max(1) + 1 };
-        if no_group == 0 {
-            __kmpc_taskgroup(place, thread);
-        }
-        if count > 0 {
-            let threads = u64::from(context::get().threads());
-            let wished = if schedule == 0 { 0 } else { grain };
-            let Cut { tasks, each, more } = cut(count, wished, schedule == 1, strict, threads);
-            let value = |iteration: u64| start.wrapping_add(step.cast_unsigned().wrapping_mul(iteration));
-            let mut next = 0;
-            for number in 0..tasks {
-                let end = (next + each + u64::from(number < more)).min(count);
-                let copy = task_block::duplicate(record);
-                let place =
-                    |of: *mut u64| copy.cast::<u8>().offset(of.byte_offset_from(record)).cast::<u64>();
-                place(first).write(value(next));
-                place(last).write(value(end - 1));
-                if let Some(duplicate) = duplicate {
-                    duplicate(copy, record, c_int::from(number + 1 == tasks));
-                }
-                give(copy, wanted != 0, &[]);
-                next = end;
-            }
-        }
-        destroy(record, thread);
-        if no_group == 0 {
-            __kmpc_end_taskgroup(place, thread);
-        }
-    }
-}
-
 /// # Safety
 /// Called by code that clang has compiled.
 #[unsafe(no_mangle)]
@@ -354,8 +299,8 @@ pub(crate) unsafe extern "C" fn __kmpc_taskloop(
 ) {
     // SAFETY: forwards what the program passes.
     unsafe {
-        taskloop(
-            place, thread, record, wanted, first, last, step, no_group, schedule, grain, duplicate, false,
+        __kmpc_taskloop_5(
+            place, thread, record, wanted, first, last, step, no_group, schedule, grain, 0, duplicate,
         );
     }
 }
@@ -376,15 +321,42 @@ pub(crate) unsafe extern "C" fn __kmpc_taskloop_5(
     no_group: c_int,
     schedule: c_int,
     grain: u64,
-    modifier: c_int,
+    strict: c_int,
     duplicate: Duplicate,
 ) {
-    // SAFETY: forwards what the program passes.
+    // SAFETY: the program passes a record, and places in it for the ends.
     unsafe {
-        let strict = modifier != 0;
-        taskloop(
-            place, thread, record, wanted, first, last, step, no_group, schedule, grain, duplicate, strict,
-        );
+        let (start, end) = (*first, *last);
+        let distance = if step > 0 { end.wrapping_sub(start) } else { start.wrapping_sub(end) };
+        let is_empty = if step > 0 { end.wrapping_add(1) == start } else { end == start.wrapping_add(1) };
+        let count = if is_empty { 0 } else { distance / step.unsigned_abs().max(1) + 1 };
+        if no_group == 0 {
+            __kmpc_taskgroup(place, thread);
+        }
+        if count > 0 {
+            let threads = u64::from(context::get().threads());
+            let wished = if schedule == 0 { 0 } else { grain };
+            let Cut { tasks, each, more } = cut(count, wished, schedule == 1, strict != 0, threads);
+            let value = |iteration: u64| start.wrapping_add(step.cast_unsigned().wrapping_mul(iteration));
+            let mut next = 0;
+            for number in 0..tasks {
+                let end = (next + each + u64::from(number < more)).min(count);
+                let copy = task_block::duplicate(record);
+                let place =
+                    |of: *mut u64| copy.cast::<u8>().offset(of.byte_offset_from(record)).cast::<u64>();
+                place(first).write(value(next));
+                place(last).write(value(end - 1));
+                if let Some(duplicate) = duplicate {
+                    duplicate(copy, record, c_int::from(number + 1 == tasks));
+                }
+                give(copy, wanted != 0, &[]);
+                next = end;
+            }
+        }
+        destroy(record, thread);
+        if no_group == 0 {
+            __kmpc_end_taskgroup(place, thread);
+        }
     }
 }
 
