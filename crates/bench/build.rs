@@ -1,11 +1,13 @@
 //! Compiles the programs that `gondwana bench` runs: they become part of the command, so that whoever has it can measure
 //! without a compiler.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/programs");
+    // Asked for at run time: a checkout that has been moved keeps the compiled build script of its old place.
+    let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let sources = manifest.join("../../bench/programs");
     println!("cargo::rerun-if-changed={}", sources.display());
     let out = env::var("OUT_DIR").expect("cargo sets it");
     let compiler =
