@@ -19,8 +19,12 @@ use std::ops::Range;
 const RUNTIME: [&str; 4] =
     ["_Unwind_", "__register_frame", "__deregister_frame", "release_registered_frames"];
 
-/// What clang makes of OpenMP's `flush`, where gcc makes a fence: a program has a use for it only if threads wait for what others write.
-const FLUSH: &str = "__kmpc_flush";
+/// True for functions that clang's and Intel's compilers call where others have an atomic instruction or a fence: `flush`, for which a program
+/// has a use only if threads wait for what others write, and `atomic`. The pair of functions with a lock for it is no instruction.
+fn is_atomic_call(name: &str) -> bool {
+    let atomic = || name.strip_prefix("__kmpc_atomic_").is_some_and(|name| !matches!(name, "start" | "end"));
+    name == "__kmpc_flush" || atomic()
+}
 
 /// How the functions begin that start the threads and teams of OpenMP.
 const OPENMP: [&str; 3] = ["GOMP_parallel", "GOMP_teams", "__kmpc_fork_"];
@@ -211,11 +215,11 @@ impl Piece<'_> {
 pub fn scan(image: &[u8]) -> Result<Findings, Error> {
     let code = Code::parse(image)?;
     // Mostly the program calls no such function, and its calls need no look.
-    let flushes = code.uses(FLUSH).then(|| Imports::of(&code));
+    let calls = code.uses_any(is_atomic_call).then(|| Imports::of(&code));
     let mut findings = Findings::default();
     for section in &code.sections {
         for piece in pieces(section.address, section.bytes, &code.functions) {
-            scan_piece(&piece, flushes.as_ref(), &mut findings);
+            scan_piece(&piece, calls.as_ref(), &mut findings);
         }
     }
     findings.atomics.sort_unstable();
@@ -254,8 +258,8 @@ pub(crate) fn is_of_runtime(piece: &Piece<'_>) -> bool {
     piece.name.is_some_and(|name| RUNTIME.iter().any(|prefix| name.starts_with(prefix)))
 }
 
-fn scan_piece(piece: &Piece<'_>, flushes: Option<&Imports<'_>>, findings: &mut Findings) {
-    if flushes.is_none() && !may_have_atomics(piece.code) {
+fn scan_piece(piece: &Piece<'_>, calls: Option<&Imports<'_>>, findings: &mut Findings) {
+    if calls.is_none() && !may_have_atomics(piece.code) {
         return;
     }
     if is_of_runtime(piece) {
@@ -265,8 +269,8 @@ fn scan_piece(piece: &Piece<'_>, flushes: Option<&Imports<'_>>, findings: &mut F
     let mut instruction = Instruction::default();
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
-        let is_flush = || flushes.is_some_and(|imports| imports.callee(&instruction) == Some(FLUSH));
-        if is_atomic(&instruction) || is_flush() {
+        let is_call = || calls.and_then(|imports| imports.callee(&instruction)).is_some_and(is_atomic_call);
+        if is_atomic(&instruction) || is_call() {
             findings.atomics.push(instruction.ip());
             if piece.name.is_some() && is_lockable(&instruction) {
                 findings.lockable.push(instruction.ip());

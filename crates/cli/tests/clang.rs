@@ -20,7 +20,7 @@ const WAYS: [[&str; 3]; 5] =
 const VARIABLES: [(&str, &str); 1] = [("OMP_CANCELLATION", "true")];
 
 /// Programs of `tests/programs/openmp`.
-const PROGRAMS: [&str; 13] = [
+const PROGRAMS: [&str; 14] = [
     "regions",
     "loops",
     "sums",
@@ -34,6 +34,7 @@ const PROGRAMS: [&str; 13] = [
     "reductions",
     "task_sums",
     "floating",
+    "allocators",
 ];
 
 /// Workloads, at their small sizes.
@@ -120,6 +121,15 @@ fn loops_over_teams_and_threads_at_once_run_as_natively() {
     if is_there() {
         let source = root().join("crates/cli/tests/programs/distributed.c");
         runs_as_natively(&[], &[&source], None, &[], &WAYS);
+    }
+}
+
+/// Under `rc` its atomic instructions are not seen.
+#[test]
+fn what_only_clangs_library_has_runs_as_natively() {
+    if is_there() {
+        let source = root().join("crates/cli/tests/programs/clang_calls.c");
+        runs_as_natively(&[], &[&source], None, &[], &WAYS.map(|[nodes, fabric, _]| [nodes, fabric, "auto"]));
     }
 }
 

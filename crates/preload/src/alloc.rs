@@ -136,9 +136,22 @@ fn allocate_for(size: usize, caller: Caller) -> *mut c_void {
     }
 }
 
+/// Memory for the program, as by `malloc`, or by `calloc` if it is to be zero; null if there is none.
+pub(crate) fn get(size: usize, zeroed: bool) -> *mut c_void {
+    if zeroed { zeroed_for(1, size, Caller::NONE) } else { allocate_for(size, Caller::NONE) }
+}
+
+/// Memory for the program at a multiple of `align`; null if there is none, or that is no power of two.
+pub(crate) fn get_aligned(size: usize, align: usize) -> *mut c_void {
+    aligned_for(align, size, Caller::NONE)
+}
+
 unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, slot: *const usize) -> *mut c_void {
     // SAFETY: as for `allocate`.
-    let caller = unsafe { Caller::at(slot) };
+    zeroed_for(count, size, unsafe { Caller::at(slot) })
+}
+
+fn zeroed_for(count: usize, size: usize, caller: Caller) -> *mut c_void {
     match place(caller) {
         Place::Shared(node) => {
             or_enomem(count.checked_mul(size).and_then(|bytes| node.allocate_zeroed(bytes, caller)))
@@ -159,7 +172,10 @@ pub(crate) unsafe extern "C" fn allocate_aligned(
     slot: *const usize,
 ) -> *mut c_void {
     // SAFETY: the caller's promise.
-    let caller = unsafe { Caller::at(slot) };
+    aligned_for(alignment, size, unsafe { Caller::at(slot) })
+}
+
+fn aligned_for(alignment: usize, size: usize, caller: Caller) -> *mut c_void {
     if !alignment.is_power_of_two() {
         crate::errno::set(libc::EINVAL);
         return std::ptr::null_mut();

@@ -81,16 +81,24 @@ impl Scope {
 /// A dependence of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dependence {
-    /// The address that it is about.
+    /// The address that it is about; [`ALL`](Self::ALL) for all memory.
     pub address: usize,
     /// It is `out` or `inout`: the task cannot run beside others with the address.
     pub changes: bool,
 }
 
+impl Dependence {
+    /// The address that stands for all memory (`omp_all_memory`): a task that depends on it depends on what any address is about.
+    pub const ALL: usize = 0;
+}
+
 /// True if tasks with these dependences must run one after the other.
 #[must_use]
 pub fn conflict(one: &[Dependence], other: &[Dependence]) -> bool {
-    one.iter().any(|a| other.iter().any(|b| a.address == b.address && (a.changes || b.changes)))
+    let same = |a: &Dependence, b: &Dependence| {
+        a.address == b.address || a.address == Dependence::ALL || b.address == Dependence::ALL
+    };
+    one.iter().any(|a| other.iter().any(|b| same(a, b) && (a.changes || b.changes)))
 }
 
 /// What a task with a `detach` clause is not finished without. Events are known by names.

@@ -18,8 +18,14 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// What libgomp shows.
-pub(super) const USUAL: &str = "level %L thread %i affinity %A";
+/// What libgomp shows, and what clang's library does.
+pub(super) fn usual(by_clang: bool) -> &'static str {
+    if by_clang {
+        "OMP: pid %P tid %i thread %n bound to OS proc set {%A}"
+    } else {
+        "level %L thread %i affinity %A"
+    }
+}
 
 /// The format of the whole run; `None` for that of the environment.
 static FORMAT_SET: Mutex<Option<String>> = Mutex::new(None);
@@ -69,8 +75,17 @@ fn field(text: &str) -> Option<(Field, &str)> {
     Some((Field { kind, width: width.parse().unwrap_or(0), right, zeros }, rest))
 }
 
-/// Replaces the fields of a format by what `value` says of them.
-fn expand(format: &str, value: &dyn Fn(char) -> String) -> String {
+/// What follows a field that is none, behind its percent sign.
+fn behind_unknown(text: &str) -> &str {
+    let rest = text.trim_start_matches(|letter: char| letter == '.' || letter.is_ascii_digit());
+    match rest.strip_prefix('{') {
+        Some(name) => name.split_once('}').map_or("", |(_, rest)| rest),
+        None => rest.char_indices().nth(1).map_or("", |(next, _)| &rest[next..]),
+    }
+}
+
+/// Replaces the fields of a format by what `value` says of them. What is no field ends the run, but for clang's library.
+fn expand(format: &str, by_clang: bool, value: &dyn Fn(char) -> String) -> String {
     let (mut text, mut rest) = (String::new(), format);
     while let Some((before, after)) = rest.split_once('%') {
         text.push_str(before);
@@ -90,6 +105,9 @@ fn expand(format: &str, value: &dyn Fn(char) -> String) -> String {
                 (true, false) => write!(text, "{value:>width$}"),
                 _ => write!(text, "{value:<width$}"),
             };
+            rest = after;
+        } else if let Some(after) = by_clang.then(|| behind_unknown(after)) {
+            text.push_str("undefined");
             rest = after;
         } else {
             report::fatal(&format!("OpenMP: the affinity format has an unknown field at %{after}"));
@@ -138,7 +156,8 @@ pub(super) fn present() -> String {
 }
 
 fn described(format: &str) -> String {
-    if format.is_empty() { expand(&present(), &value) } else { expand(format, &value) }
+    let present = if format.is_empty() { present() } else { format.to_owned() };
+    expand(&present, settings::get().by_clang, &value)
 }
 
 thread_local! {
@@ -266,12 +285,13 @@ mod tests {
     #[test]
     fn fields_are_replaced_and_padded() {
         let value = |kind: char| if kind == 'A' { "2-3".to_owned() } else { "7".to_owned() };
-        let shown = |format| expand(format, &value);
+        let shown = |format| expand(format, false, &value);
         assert_eq!(shown("thread %n of %N: %{thread_affinity}%%"), "thread 7 of 7: 2-3%");
         assert_eq!(shown("[%4n|%.4n|%0.4n|%0.5A|%5A]"), "[7   |   7|0007|  2-3|2-3  ]");
         let negative = |kind: char| if kind == 'a' { "-1".to_owned() } else { "0x1f".to_owned() };
-        assert_eq!(expand("%0.4a|%.4a|%0.8i", &negative), "-001|  -1|0x00001f");
+        assert_eq!(expand("%0.4a|%.4a|%0.8i", false, &negative), "-001|  -1|0x00001f");
         assert!(field("x").is_none() && field("{nothing}").is_none() && field("12").is_none());
+        assert_eq!(expand("%{nothing}, %7x.", true, &value), "undefined, undefined.");
     }
 
     #[test]

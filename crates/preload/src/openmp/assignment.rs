@@ -100,7 +100,7 @@ impl Assignment {
         let [ordered, first_number, first_chunk, start, end, step, count] = rest;
         let small = |word: u64| u32::try_from(word).unwrap_or(u32::MAX);
         let signed = |word: u64| i32::try_from(word.cast_signed()).unwrap_or(0);
-        let schedule = |number, chunk| Schedule::of(small(number), chunk).unwrap_or_default();
+        let schedule = |number, chunk| Schedule::of(small(number), chunk).unwrap_or(Schedule::usual(false));
         let work = Loop { start, end, step, count };
         let share = Share::of_loop(work, schedule(first_number, first_chunk), ordered != 0);
         Self {

@@ -70,5 +70,7 @@ mod tests {
         assert!(!conflict(&reads, &reads));
         assert!(conflict(&reads, &changes) && conflict(&changes, &reads) && conflict(&changes, &changes));
         assert!(!conflict(&changes, &list(&[1, 1, 200])));
+        let all = list(&[1, 1, 0]);
+        assert!(conflict(&all, &reads) && conflict(&reads, &all) && !conflict(&all, &[]));
     }
 }

@@ -4,11 +4,9 @@ use super::affinity;
 use super::places;
 use super::settings::{self, Settings};
 use crate::report;
-use gondwana_elf::loaded;
 use gondwana_node::Node;
 use libc::c_int;
 use std::fmt::Write;
-use std::ops::ControlFlow;
 
 /// The version of OpenMP that gcc 12 and its library implement: `_OPENMP`.
 const VERSION: u32 = 201_511;
@@ -68,15 +66,7 @@ pub(super) fn begin(node: &Node) {
     let Ok(wish) = std::env::var("OMP_DISPLAY_ENV") else { return };
     let wish = wish.trim().to_ascii_lowercase();
     let (shows, verbose) = (matches!(wish.as_str(), "true" | "1" | "verbose"), wish == "verbose");
-    let is_runtime =
-        |name: &[u8]| [&b"libgomp.so"[..], b"libomp", b"libiomp"].iter().any(|start| name.starts_with(start));
-    let uses = || {
-        loaded::visit(|object| match is_runtime(object.file_name()) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        })
-    };
-    if shows && uses().is_some() {
+    if shows && settings::library().is_some() {
         display(verbose);
     }
 }

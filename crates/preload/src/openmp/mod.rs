@@ -8,6 +8,7 @@
 mod affinity;
 mod allocators;
 mod assignment;
+mod blocks;
 mod cancel;
 mod claimed;
 mod common;

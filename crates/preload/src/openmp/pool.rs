@@ -205,7 +205,7 @@ fn create(place: Place) -> pthread_t {
     // SAFETY: the attributes are initialised before use; the new thread owns its place.
     let result = unsafe {
         libc::pthread_attr_init(attributes.as_mut_ptr());
-        if let Some(stack) = settings::get().stack {
+        if let Some(stack) = settings::stack() {
             libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), stack);
         }
         libc::pthread_create(&mut thread, attributes.as_ptr(), begin, place)

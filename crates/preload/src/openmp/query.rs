@@ -75,6 +75,36 @@ exported! {
         };
 }
 
+/// Defines the names that clang's library has besides for functions of one number.
+macro_rules! as_clang_names_them {
+    ($($name:ident: $function:ident $(-> $result:ty)?;)*) => {$(
+        /// # Safety
+        /// As OpenMP says.
+        #[unsafe(no_mangle)]
+        pub(super) unsafe extern "C" fn $name(argument: c_int) $(-> $result)? {
+            // SAFETY: forwards the caller's number.
+            unsafe { $function(argument) }
+        }
+    )*};
+}
+
+as_clang_names_them! {
+    ompc_set_num_threads: omp_set_num_threads;
+    ompc_set_dynamic: omp_set_dynamic;
+    ompc_set_nested: omp_set_nested;
+    ompc_set_max_active_levels: omp_set_max_active_levels;
+    ompc_get_ancestor_thread_num: omp_get_ancestor_thread_num -> c_int;
+    ompc_get_team_size: omp_get_team_size -> c_int;
+}
+
+/// # Safety
+/// As OpenMP says.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn ompc_set_schedule(kind: c_int, chunk: c_int) {
+    // SAFETY: forwards the caller's numbers.
+    unsafe { omp_set_schedule(kind, chunk) };
+}
+
 /// The number of the calling thread's ancestor at a level; -1 if there is none.
 pub(super) fn ancestor(level: c_int) -> c_int {
     at_level(level).map_or(-1, |(_, number)| int(number))

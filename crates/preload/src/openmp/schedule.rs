@@ -38,13 +38,13 @@ impl Kind {
     }
 }
 
-impl Default for Schedule {
-    fn default() -> Self {
-        Self { kind: Kind::Dynamic, chunk: 1, rising: false }
-    }
-}
-
 impl Schedule {
+    /// The schedule of `schedule(runtime)` where nobody has said one: what libgomp has, or clang's library.
+    pub(super) fn usual(by_clang: bool) -> Self {
+        let (kind, chunk) = if by_clang { (Kind::Static, 0) } else { (Kind::Dynamic, 1) };
+        Self { kind, chunk, rising: false }
+    }
+
     /// A schedule by its number.
     pub(super) fn of(number: u32, chunk: u64) -> Option<Self> {
         Some(Self { kind: Kind::of(number & !RISING)?, chunk, rising: number & RISING != 0 })
@@ -60,8 +60,8 @@ impl Schedule {
         matches!(self.kind, Kind::Dynamic | Kind::Guided)
     }
 
-    /// Reads what `OMP_SCHEDULE` may hold, such as `guided,4`.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    /// Reads what `OMP_SCHEDULE` may hold, such as `guided,4`. Clang's library knows two more names.
+    pub(super) fn parse(text: &str, by_clang: bool) -> Option<Self> {
         let text = text.to_ascii_lowercase();
         let (modifier, text) = text.split_once(':').unwrap_or(("", &text));
         let (name, chunk) = text.split_once(',').unwrap_or((text, ""));
@@ -70,12 +70,19 @@ impl Schedule {
             "dynamic" => Kind::Dynamic,
             "guided" => Kind::Guided,
             "auto" => Kind::Auto,
+            "static_steal" if by_clang => Kind::Dynamic,
+            "trapezoidal" if by_clang => Kind::Guided,
             _ => return None,
         };
-        let usual = if matches!(kind, Kind::Static | Kind::Auto) { 0 } else { 1 };
+        let usual = match kind {
+            Kind::Static => 0,
+            Kind::Auto => u64::from(by_clang),
+            Kind::Dynamic | Kind::Guided => 1,
+        };
         let chunk = if chunk.is_empty() { usual } else { chunk.trim().parse().ok()? };
         let schedule = Self { kind, chunk, rising: false };
-        Some(Self { rising: modifier.trim() == "monotonic" && schedule.is_dealt(), ..schedule })
+        let keeps = by_clang || schedule.is_dealt();
+        Some(Self { rising: modifier.trim() == "monotonic" && keeps, ..schedule })
     }
 }
 
@@ -212,12 +219,16 @@ mod tests {
     #[test]
     fn schedules_are_read() {
         let schedule = |kind, chunk, rising| Some(Schedule { kind, chunk, rising });
-        assert_eq!(Schedule::parse("guided,4"), schedule(Kind::Guided, 4, false));
-        assert_eq!(Schedule::parse("monotonic:STATIC"), schedule(Kind::Static, 0, false));
-        assert_eq!(Schedule::parse("Monotonic : dynamic"), schedule(Kind::Dynamic, 1, true));
-        assert_eq!(Schedule::parse("nonmonotonic:dynamic"), schedule(Kind::Dynamic, 1, false));
-        assert_eq!(Schedule::parse("dynamic,x"), None);
-        let shown = |text| Schedule::parse(text).map(|schedule| schedule.to_string());
+        assert_eq!(Schedule::parse("guided,4", false), schedule(Kind::Guided, 4, false));
+        assert_eq!(Schedule::parse("monotonic:STATIC", false), schedule(Kind::Static, 0, false));
+        assert_eq!(Schedule::parse("Monotonic : dynamic", false), schedule(Kind::Dynamic, 1, true));
+        assert_eq!(Schedule::parse("nonmonotonic:dynamic", false), schedule(Kind::Dynamic, 1, false));
+        assert_eq!(Schedule::parse("dynamic,x", false), None);
+        assert_eq!(Schedule::parse("auto", true), schedule(Kind::Auto, 1, false));
+        assert_eq!(Schedule::parse("monotonic:static,5", true), schedule(Kind::Static, 5, true));
+        assert_eq!(Schedule::parse("static_steal,5", true), schedule(Kind::Dynamic, 5, false));
+        assert_eq!(Schedule::parse("static_steal,5", false), None);
+        let shown = |text| Schedule::parse(text, false).map(|schedule| schedule.to_string());
         assert_eq!(shown("guided,4").as_deref(), Some("GUIDED,4"));
         assert_eq!(shown("dynamic").as_deref(), Some("DYNAMIC"));
         assert_eq!(shown("monotonic:dynamic,4").as_deref(), Some("MONOTONIC:DYNAMIC,4"));

@@ -1,9 +1,13 @@
 //! OpenMP's environment variables.
 
-use super::affinity::USUAL;
+use super::affinity;
+use super::allocators::{self, Handle};
 use super::schedule::Schedule;
+use gondwana_elf::loaded;
 use gondwana_node::Node;
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Levels of parallel regions that may have several threads each, if the environment does not limit them but allows
 /// several.
@@ -71,12 +75,53 @@ pub(super) struct Settings {
     pub affinity_format: String,
     /// Bytes of each stack, if they are not the system's choice.
     pub stack: Option<usize>,
+    /// The default allocator.
+    pub allocator: Handle,
+    /// The program is one of clang's or Intel's compilers, whose library has other defaults.
+    pub by_clang: bool,
 }
 
 /// The settings of the whole run.
 pub(super) fn get() -> &'static Settings {
     static SETTINGS: OnceLock<Settings> = OnceLock::new();
-    SETTINGS.get_or_init(|| read(&|name| std::env::var(name).ok(), processors()))
+    SETTINGS.get_or_init(|| {
+        read(&|name| std::env::var(name).ok(), processors(), library() == Some(Library::Clang))
+    })
+}
+
+/// Bytes of each stack that the program has set; 0 for none.
+static STACK: AtomicUsize = AtomicUsize::new(0);
+
+/// How large the stacks of new threads are to be, if anybody has said it.
+pub(super) fn stack() -> Option<usize> {
+    match STACK.load(Relaxed) {
+        0 => get().stack,
+        size => Some(size),
+    }
+}
+
+/// The program says how large they are to be.
+pub(super) fn set_stack(size: usize) {
+    STACK.store(size, Relaxed);
+}
+
+/// The compilers' own libraries, which this one stands in for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Library {
+    Gcc,
+    /// That of clang and of Intel's compilers.
+    Clang,
+}
+
+/// The library that the program was linked with: the first one that is loaded.
+pub(super) fn library() -> Option<Library> {
+    loaded::visit(|object| match object.file_name() {
+        name if name.starts_with(b"libgomp.so") => ControlFlow::Break(Library::Gcc),
+        name if name.starts_with(b"libomp") || name.starts_with(b"libiomp") => {
+            ControlFlow::Break(Library::Clang)
+        }
+        _ => ControlFlow::Continue(()),
+    })
 }
 
 /// The number of processors of the whole run.
@@ -89,7 +134,7 @@ pub(super) fn processors() -> u32 {
 }
 
 /// Parses the variables; invalid ones are ignored, as in the compiler's own runtime.
-fn read(variable: &dyn Fn(&str) -> Option<String>, processors: u32) -> Settings {
+fn read(variable: &dyn Fn(&str) -> Option<String>, processors: u32, by_clang: bool) -> Settings {
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok().filter(|&number| number > 0);
     let truth = |name: &str| Some(variable(name)?.trim().eq_ignore_ascii_case("true"));
     let threads = variable("OMP_NUM_THREADS").and_then(|list| {
@@ -106,17 +151,23 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, processors: u32) -> Settings 
         bind,
         has_places: bind != Bind::False,
         display_affinity: truth("OMP_DISPLAY_AFFINITY").unwrap_or(false),
-        affinity_format: said("OMP_AFFINITY_FORMAT").unwrap_or_else(|| USUAL.to_owned()),
+        affinity_format: said("OMP_AFFINITY_FORMAT").unwrap_or_else(|| affinity::usual(by_clang).to_owned()),
         threads: threads.unwrap_or_else(|| vec![processors]),
         dynamic: truth("OMP_DYNAMIC").unwrap_or(false),
         levels: variable("OMP_MAX_ACTIVE_LEVELS")
             .and_then(|text| text.trim().parse().ok())
             .unwrap_or(if nested { MOST_LEVELS } else { 1 }),
-        schedule: variable("OMP_SCHEDULE").and_then(|text| Schedule::parse(&text)).unwrap_or_default(),
+        schedule: variable("OMP_SCHEDULE")
+            .and_then(|text| Schedule::parse(&text, by_clang))
+            .unwrap_or(Schedule::usual(by_clang)),
         limit: number("OMP_THREAD_LIMIT").unwrap_or(u32::MAX),
         priority: number("OMP_MAX_TASK_PRIORITY").unwrap_or(0),
         cancellation: truth("OMP_CANCELLATION").unwrap_or(false),
         stack: variable("OMP_STACKSIZE").and_then(|text| bytes(&text)),
+        allocator: variable("OMP_ALLOCATOR")
+            .and_then(|text| allocators::parse(&text))
+            .unwrap_or(allocators::USUAL),
+        by_clang,
     }
 }
 
@@ -140,7 +191,7 @@ mod tests {
 
     fn with(variables: &'static [(&str, &str)]) -> Settings {
         let find = |name: &str| variables.iter().find(|(other, _)| *other == name);
-        read(&|name| find(name).map(|(_, value)| (*value).to_owned()), 6)
+        read(&|name| find(name).map(|(_, value)| (*value).to_owned()), 6, false)
     }
 
     #[test]
@@ -176,6 +227,6 @@ mod tests {
         let settings =
             with(&[("OMP_NUM_THREADS", "4,x"), ("OMP_STACKSIZE", "big"), ("OMP_SCHEDULE", "fair")]);
         assert_eq!((settings.threads, settings.stack), (vec![6], None));
-        assert_eq!(settings.schedule, Schedule::default());
+        assert_eq!(settings.schedule, Schedule::usual(false));
     }
 }

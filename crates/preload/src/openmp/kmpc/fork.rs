@@ -9,7 +9,7 @@ use std::arch::naked_asm;
 use std::cell::Cell;
 
 /// The outlined function of a region, of any number of arguments.
-type Microtask = usize;
+pub(super) type Microtask = usize;
 
 /// How many arguments an announcement carries. What more there are is read from shared memory.
 const CARRIED: usize = 12;
@@ -180,6 +180,18 @@ unsafe extern "C" fn fork(count: c_int, microtask: Microtask, registers: *const 
     }
 }
 
+/// Runs a region whose function has one argument, with one thread unless there may be several.
+///
+/// # Safety
+/// It is the function of a region.
+pub(super) unsafe fn fork_one(microtask: Microtask, several: bool, argument: usize) {
+    let wanted = WANTED.take();
+    let mut call = Call { microtask, count: 1, modes: inherited::modes(), ..Call::default() };
+    call.carried[0] = argument;
+    // SAFETY: the caller's promise.
+    unsafe { region::run_call(run, call, if several { wanted } else { 1 }) };
+}
+
 /// Runs a league: one team after the other in the calling thread.
 unsafe extern "C" fn fork_teams(
     count: c_int,
@@ -233,6 +245,21 @@ variadic! {
 /// Called by code that clang has compiled.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __kmpc_push_num_threads(_place: Place, _thread: c_int, threads: c_int) {
+    WANTED.set(u32::try_from(threads).unwrap_or(0));
+}
+
+/// As [`__kmpc_push_num_threads`], with what is to be done where there are not so many; there are.
+///
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_push_num_threads_strict(
+    _place: Place,
+    _thread: c_int,
+    threads: c_int,
+    _severity: c_int,
+    _message: *const libc::c_char,
+) {
     WANTED.set(u32::try_from(threads).unwrap_or(0));
 }
 

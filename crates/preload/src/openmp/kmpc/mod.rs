@@ -7,6 +7,7 @@ mod copyprivate;
 mod dispatch;
 mod distributed;
 mod doacross;
+mod extensions;
 pub(super) mod fork;
 mod locks;
 mod loops;

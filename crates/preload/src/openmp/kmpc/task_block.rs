@@ -9,7 +9,8 @@ use std::ptr::null_mut;
 #[repr(C)]
 pub(super) struct TaskRecord {
     pub shared: *mut c_void,
-    pub routine: Routine,
+    /// Null where there is nothing to do, as for `taskwait nowait`.
+    pub routine: Option<Routine>,
     part: c_int,
     /// The function that destroys the private data, if it has one.
     pub destroy: usize,
@@ -40,7 +41,7 @@ pub(super) mod flag {
 }
 
 /// Memory for a task.
-pub(super) fn create(flags: c_int, bytes: usize, shared: usize, routine: Routine) -> *mut TaskRecord {
+pub(super) fn create(flags: c_int, bytes: usize, shared: usize, routine: Option<Routine>) -> *mut TaskRecord {
     let start = bytes.max(size_of::<TaskRecord>()).next_multiple_of(16);
     let header =
         Header { bytes: start + shared, shared: if shared > 0 { start } else { 0 }, flags, event: 0 };

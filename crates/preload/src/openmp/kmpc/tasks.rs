@@ -8,6 +8,7 @@ use crate::openmp::event;
 use crate::openmp::task::{self, Arguments, flag as gcc_flag};
 use crate::openmp::task_wait;
 use crate::openmp::taskloop::{Cut, cut};
+use gondwana_tasks::Dependence;
 use libc::{c_int, c_void};
 use std::cell::RefCell;
 
@@ -20,8 +21,15 @@ pub(super) struct DependInfo {
     flags: u8,
 }
 
-/// The task only reads.
+/// The task only reads; it depends on all memory, as it does with the last address.
 const IN: u8 = 1;
+const ALL: u8 = 0x80;
+
+impl DependInfo {
+    fn address(&self) -> usize {
+        if self.flags & ALL != 0 || self.address == usize::MAX { Dependence::ALL } else { self.address }
+    }
+}
 
 /// Copies the private data of a task of a `taskloop`.
 type Duplicate = Option<unsafe extern "C" fn(*mut TaskRecord, *mut TaskRecord, c_int)>;
@@ -40,7 +48,7 @@ pub(crate) unsafe extern "C" fn __kmpc_omp_task_alloc(
     flags: c_int,
     bytes: usize,
     shared: usize,
-    routine: Routine,
+    routine: Option<Routine>,
 ) -> *mut TaskRecord {
     task_block::create(flags, bytes, shared, routine)
 }
@@ -56,7 +64,7 @@ pub(crate) unsafe extern "C" fn __kmpc_omp_target_task_alloc(
     flags: c_int,
     bytes: usize,
     shared: usize,
-    routine: Routine,
+    routine: Option<Routine>,
     _device: i64,
 ) -> *mut TaskRecord {
     task_block::create(flags, bytes, shared, routine)
@@ -84,7 +92,9 @@ pub(crate) unsafe extern "C" fn run(data: *mut c_void) {
     unsafe {
         let record = *data.cast::<*mut TaskRecord>();
         let number = context::get().number.cast_signed();
-        ((*record).routine)(number, record);
+        if let Some(routine) = (*record).routine {
+            routine(number, record);
+        }
         destroy(record, number);
     }
 }
@@ -136,7 +146,7 @@ fn list(depend: &[DependInfo]) -> Vec<*mut c_void> {
         depend
             .iter()
             .filter(move |info| (info.flags != IN) == changes)
-            .map(|info| info.address as *mut c_void)
+            .map(|info| info.address() as *mut c_void)
     };
     let changing = addresses(true).count();
     [depend.len() as *mut c_void, changing as *mut c_void]
@@ -186,6 +196,39 @@ pub(crate) unsafe extern "C" fn __kmpc_omp_task_with_deps(
 ) -> c_int {
     // SAFETY: forwards what the program passes.
     unsafe { give(record, true, &[depends(count, list), depends(more, more_list)].concat()) };
+    0
+}
+
+/// As [`__kmpc_omp_wait_deps`]; for `nowait`, compilers make a task that does nothing.
+///
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_omp_taskwait_deps_51(
+    place: Place,
+    thread: c_int,
+    count: c_int,
+    depend: *const DependInfo,
+    more: c_int,
+    more_list: *const DependInfo,
+    _nowait: c_int,
+) {
+    // SAFETY: forwards what the program passes.
+    unsafe { __kmpc_omp_wait_deps(place, thread, count, depend, more, more_list) };
+}
+
+/// The task of a `task` with an `affinity` clause, which is a hint, is given away later.
+///
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_omp_reg_task_with_affinity(
+    _place: Place,
+    _thread: c_int,
+    _record: *mut TaskRecord,
+    _count: c_int,
+    _list: *const c_void,
+) -> c_int {
     0
 }
 

@@ -3,6 +3,8 @@
 use super::Place;
 use crate::openmp::context;
 use crate::openmp::league::League;
+use crate::private_stack::uninterrupted;
+use gondwana_interpose::NextFunction;
 use libc::c_int;
 use std::cell::Cell;
 
@@ -11,11 +13,26 @@ thread_local! {
     static WANTED: Cell<(c_int, c_int)> = const { Cell::new((0, 0)) };
 }
 
+/// How many teams there are to be where the construct does not say it, and how many threads each may have. The compiler's library, if it is
+/// not too old, knows what the program has set.
+static MOST_TEAMS: NextFunction = NextFunction::new(c"omp_get_max_teams");
+static MOST_THREADS: NextFunction = NextFunction::new(c"omp_get_teams_thread_limit");
+
+/// What such a function tells; 0 if there is none.
+fn setting(function: &NextFunction) -> c_int {
+    let address = function.known().or_else(|| uninterrupted(|| function.find()));
+    // SAFETY: functions without arguments, which give a number.
+    address.map_or(0, |address| unsafe {
+        std::mem::transmute::<usize, unsafe extern "C" fn() -> c_int>(address)()
+    })
+}
+
 /// Has the calling thread do the work of each team.
 pub(super) fn each(mut work: impl FnMut()) {
     let before = context::get();
     let (teams, limit) = WANTED.take();
-    let teams = teams.max(1);
+    let teams = if teams > 0 { teams } else { setting(&MOST_TEAMS).max(1) };
+    let limit = if limit > 0 { limit } else { setting(&MOST_THREADS) };
     for team in 0..teams {
         context::update(|context| {
             context.league = League { team, teams };
