@@ -317,7 +317,7 @@ pub(crate) struct CoreGuard<'a> {
     gathering: Gathering,
     _time: Scope,
     // Last: handlers that were put off run when it ends, and their time is the program's.
-    _uninterrupted: Uninterrupted,
+    uninterrupted: Uninterrupted,
 }
 
 impl<'a> CoreGuard<'a> {
@@ -343,7 +343,16 @@ impl<'a> CoreGuard<'a> {
         let guard = std::mem::ManuallyDrop::new(take()?);
         // Before this node acknowledges anything that threads have to acquire.
         node.sync.acquired.store(false, Ordering::Relaxed);
-        Some(Self { guard, node, gathering, _time: time, _uninterrupted: uninterrupted })
+        Some(Self { guard, node, gathering, _time: time, uninterrupted })
+    }
+}
+
+impl CoreGuard<'_> {
+    /// In a child of a fork, whose parent has the machines: nothing is told to anybody, and handlers may run.
+    pub(crate) fn leave_to_parent(self) {
+        let guard = std::mem::ManuallyDrop::new(self);
+        // SAFETY: it is read once, and not dropped elsewhere.
+        drop(unsafe { std::ptr::read(&raw const guard.uninterrupted) });
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::birth::Birth;
 use crate::monitor::Touch;
 use crate::signal_mask::SignalMask;
+use crate::thread::Uninterrupted;
 use crate::{CURRENT, Node};
 use gondwana_coherence::{Access, Page};
 use gondwana_memory::PAGE_SIZE;
@@ -127,10 +128,11 @@ impl Node {
                 birth.be_present();
             }
             birth.tell();
-            blocked.set();
+            // The thread's code has them blocked as long as they are put off.
+            blocked.without(Uninterrupted::forget_postponed()).set();
             FORMER.store(CURRENT.load(Ordering::Acquire), Ordering::Release);
             CURRENT.store(std::ptr::null_mut(), Ordering::Release);
-            std::mem::forget(core);
+            core.leave_to_parent();
             return Ok(0);
         }
         let here = &raw const number as usize;

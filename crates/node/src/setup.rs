@@ -94,6 +94,15 @@ impl Setup {
         matches!(self.boot.fabric, FabricBoot::Shm { .. })
     }
 
+    /// The other nodes that are known to be processes of this node's computer.
+    pub fn neighbours(&self) -> impl Iterator<Item = NodeId> {
+        let is_here = |other: &NodeId| match &self.boot.fabric {
+            FabricBoot::Tcp { peers, .. } => peers[other.index()].ip() == peers[self.id().index()].ip(),
+            FabricBoot::Shm { .. } => true,
+        };
+        self.others().filter(is_here)
+    }
+
     /// The first node of this node's computer.
     #[must_use]
     pub fn first_on_computer(&self) -> NodeId {

@@ -22,6 +22,11 @@ impl SignalMask {
         Self::ALL.set()
     }
 
+    /// The signals of this mask but for some.
+    pub(crate) fn without(self, signals: u64) -> Self {
+        Self(self.0 & !signals)
+    }
+
     /// The calling thread blocks these signals and no others; returns what it blocked before.
     pub(crate) fn set(self) -> Self {
         let mut before = Self(0);

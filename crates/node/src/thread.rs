@@ -378,6 +378,11 @@ impl Uninterrupted {
         per_thread().depth.set(per_thread().depth.get() + 1);
         Self(())
     }
+
+    /// In a child of a fork: the signals that the parent's thread has put off, bit 0 being signal 1, are not the child's.
+    pub(crate) fn forget_postponed() -> u64 {
+        per_thread().postponed.replace(0)
+    }
 }
 
 impl Drop for Uninterrupted {

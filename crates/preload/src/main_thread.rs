@@ -12,6 +12,7 @@ use crate::{handler_stack, report, signals, span_stack, thread_memory};
 use gondwana_elf::loaded;
 use gondwana_node::Node;
 use libc::{c_int, c_void, pid_t, siginfo_t};
+use std::io::Write;
 use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -142,9 +143,26 @@ pub(crate) unsafe fn gets(signal: c_int, info: *mut siginfo_t) -> bool {
     unsafe { gondwana_sys::syscall!(libc::SYS_rt_tgsigqueueinfo, process, main, signal, info) == 0 }
 }
 
-/// True if a thread of this process blocks a signal.
+/// In the child of a fork: the thread that made it is its only one.
+pub(crate) fn leave_to_parent() {
+    NUMBER.store(0, Ordering::Relaxed);
+}
+
+/// True if a thread of this process blocks a signal. Allocates nothing: a handler may have interrupted the C library's heap.
 fn blocks(thread: pid_t, signal: c_int) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap_or_default();
-    let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap_or("0");
-    u64::from_str_radix(blocked.trim(), 16).is_ok_and(|blocked| blocked >> (many(signal) - 1) & 1 == 1)
+    let (mut path, mut status) = ([0_u8; 64], [0_u8; 4096]);
+    // The array is longer than the path, with a zero at its end.
+    let _ = write!(&mut path[..63], "/proc/self/task/{thread}/status");
+    // SAFETY: a string, and memory as long as told, all of it on the handler's private stack.
+    let length = unsafe {
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        let file = gondwana_sys::syscall!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0);
+        let length = gondwana_sys::syscall!(libc::SYS_read, file, status.as_mut_ptr(), status.len());
+        gondwana_sys::syscall!(libc::SYS_close, file);
+        length
+    };
+    let status = &status[..usize::try_from(length).unwrap_or(0)];
+    let blocked = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"SigBlk:"));
+    let blocked = blocked.and_then(|digits| std::str::from_utf8(digits.trim_ascii()).ok()).unwrap_or("0");
+    u64::from_str_radix(blocked, 16).is_ok_and(|blocked| blocked >> (many(signal) - 1) & 1 == 1)
 }

@@ -110,9 +110,38 @@ impl<'a> Waits<'a> {
         self.0.values().any(|node| node.others_may_act)
     }
 
+    /// What is concluded of who waits for whom.
+    pub fn conclusions(self) -> Conclusions {
+        Conclusions { deadlocks: self.deadlocks(), stuck_at: self.all_wait().then(|| self.begun()) }
+    }
+
     /// How many waits have been begun so far.
     pub fn begun(self) -> u64 {
         self.0.values().map(|node| node.begun).sum()
+    }
+}
+
+/// What one look at all nodes shows. They have not told all at the same moment, so that only what two looks show is true.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conclusions {
+    /// Threads that wait for each other in a ring.
+    pub deadlocks: Vec<Vec<u64>>,
+    /// How many waits had been begun when every thread waited for another one; `None` if not all do.
+    pub stuck_at: Option<u64>,
+}
+
+impl Conclusions {
+    /// True if nobody is kept from going on.
+    pub fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What an earlier look has shown as well.
+    #[must_use]
+    pub fn confirmed_by(mut self, earlier: &Self) -> Self {
+        self.deadlocks.retain(|ring| earlier.deadlocks.contains(ring));
+        self.stuck_at = self.stuck_at.filter(|_| self.stuck_at == earlier.stuck_at);
+        self
     }
 }
 
@@ -146,6 +175,16 @@ mod tests {
 
     fn node(threads: Vec<WaitingThread>) -> NodeWaits {
         NodeWaits { threads, ..NodeWaits::default() }
+    }
+
+    #[test]
+    fn what_one_look_shows_by_chance_another_one_does_not() {
+        let ring = |threads: &[u64]| threads.to_vec();
+        let first = Conclusions { deadlocks: vec![ring(&[1, 2]), ring(&[3])], stuck_at: Some(7) };
+        let same = Conclusions { deadlocks: vec![ring(&[1, 2])], stuck_at: Some(7) };
+        assert_eq!(same.clone().confirmed_by(&first), same);
+        let later = Conclusions { deadlocks: vec![ring(&[4])], stuck_at: Some(8) };
+        assert!(later.confirmed_by(&first).are_none() && !first.are_none());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What `gondwana stack` tells of a run.
 
-use super::findings::Waits;
+use super::findings::{Conclusions, Waits};
 use super::look::{NodeStacks, StackFrame, TaskStack};
 use gondwana_control::{Awaited, NodeWaits, Wait, WaitingThread, number_for_people};
 use serde::{Deserialize, Serialize};
@@ -91,6 +91,7 @@ impl StackReport {
         program: &str,
         nodes: u16,
         told: &BTreeMap<u16, NodeWaits>,
+        concluded: &Conclusions,
         stacks: Vec<NodeStacks>,
         notes: Vec<String>,
     ) -> Self {
@@ -108,8 +109,8 @@ impl StackReport {
         let mut report = Self {
             program: program.to_owned(),
             nodes,
-            deadlocks: waits.deadlocks().iter().map(ring).collect(),
-            all_wait: waits.all_wait(),
+            deadlocks: concluded.deadlocks.iter().map(ring).collect(),
+            all_wait: concluded.stuck_at.is_some(),
             threads: vec![],
             notes,
         };
@@ -198,7 +199,7 @@ mod tests {
             names: vec![(0x10, "first".to_owned())],
             ..NodeStacks::default()
         };
-        let report = StackReport::new("p", 2, &told, vec![stacks], vec![]);
+        let report = StackReport::new("p", 2, &told, &Waits(&told).conclusions(), vec![stacks], vec![]);
         let [ring] = &report.deadlocks[..] else { panic!("{report:?}") };
         let parts: Vec<_> = ring.iter().map(|part| (part.thread, part.node, part.name.as_str())).collect();
         assert_eq!(parts, [(1, 1, ""), (2, 0, "first")]);

@@ -114,15 +114,6 @@ impl<T> Failing for *mut T {
     }
 }
 
-/// Makes `buffers` present. Other nodes can take them away again at any time.
-pub(crate) fn make_present(buffers: &[Buffer]) {
-    if let Some(node) = Node::current() {
-        for buffer in buffers {
-            buffer.touch(node);
-        }
-    }
-}
-
 /// Makes `call` with `buffers` present.
 pub(super) fn with_present<R: Failing>(buffers: &[Buffer], mut call: impl FnMut() -> R) -> R {
     let Some(node) = Node::current() else { return call() };

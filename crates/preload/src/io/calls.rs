@@ -14,7 +14,7 @@ use libc::{
 };
 
 /// Length of the address buffer that a call may fill, or 0.
-fn length_at(length: *const socklen_t) -> usize {
+pub(super) fn length_at(length: *const socklen_t) -> usize {
     // SAFETY: the caller of the wrapped function passes null or a pointer to a length.
     unsafe { accesses::load(length) }.unwrap_or(0) as usize
 }
@@ -44,9 +44,6 @@ crate::guarded! {
     }
     fn setsockopt[fd](fd: c_int, level: c_int, name: c_int, value: *const c_void, length: socklen_t) -> c_int {
         Buffer::read(value, length as usize)
-    }
-    fn getsockopt[fd](fd: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut socklen_t) -> c_int {
-        Buffer::result(length), Buffer::write(value, length_at(length))
     }
     fn settimeofday(time: *const timeval, zone: *const timezone) -> c_int { Buffer::value(time), Buffer::value(zone) }
     fn clock_getres(clock: clockid_t, result: *mut timespec) -> c_int { Buffer::result(result) }

@@ -5,7 +5,7 @@
 
 use super::asking;
 use super::buffers::Buffer;
-use super::descriptors::There;
+use super::descriptors::{Place, There, place};
 use super::written::written;
 use crate::pthread::cancel::at_point_if;
 use gondwana_locks::lock;
@@ -196,6 +196,14 @@ pub(super) unsafe extern "C-unwind" fn waitid(
     info: *mut siginfo_t,
     options: c_int,
 ) -> c_int {
+    // A descriptor of a child may be another node's than the child.
+    let (kind, id, is_patient) = match kind {
+        libc::P_PIDFD => match child_of(id) {
+            Some((child, is_patient)) => (libc::P_PID, child.cast_unsigned(), is_patient),
+            None => return -1,
+        },
+        _ => (kind, id, true),
+    };
     let ask = |place: Option<There>, options: c_int| {
         let (failed, info) = match place {
             None => {
@@ -228,16 +236,56 @@ pub(super) unsafe extern "C-unwind" fn waitid(
         unsafe { put(info, ended) };
         0
     };
-    // The number of a descriptor means this node's child.
-    let is_one = kind == libc::P_PID || kind == libc::P_PIDFD;
     at_point_if(true, || {
-        let outcome = wait_for(is_one, options, ask);
+        let is_asking = options & libc::WNOHANG != 0;
+        let options = if is_patient { options } else { options | libc::WNOHANG };
+        let outcome = wait_for(kind == libc::P_PID, options, ask);
         if matches!(outcome, Outcome::NotYet) {
+            if !is_asking && !is_patient {
+                crate::errno::set(libc::EAGAIN);
+                return -1;
+            }
             // SAFETY: the caller passes null or a place for the result. An all-zero structure is valid.
             unsafe { put(info, zeroed()) };
         }
         result(outcome, found)
     })
+}
+
+/// The child that a descriptor is of, and whether who waits for it waits until it changes. `None` with `errno` set if it is of none.
+fn child_of(descriptor: id_t) -> Option<(pid_t, bool)> {
+    let descriptor = descriptor.cast_signed();
+    let child = match place(&[descriptor], "waitid") {
+        // SAFETY: it only takes a number.
+        Place::Here => unsafe { gondwana_child_of(descriptor) },
+        Place::There(there) => there.call("gondwana_child_of", &[descriptor.into()], &[]),
+        Place::Nowhere => -1,
+    };
+    // SAFETY: the call only tells the flags.
+    let flags = if child > 0 { unsafe { libc::fcntl(descriptor, libc::F_GETFL) } } else { -1 };
+    (flags >= 0).then_some((child, flags & libc::O_NONBLOCK == 0))
+}
+
+/// The process that a descriptor of this node is of, also for threads of other nodes; -1 with `errno` set if it is of none.
+///
+/// # Safety
+/// It only takes a number.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn gondwana_child_of(descriptor: c_int) -> pid_t {
+    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).unwrap_or_default();
+    let process = text.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
+    match process {
+        Some(process @ 1..) => process,
+        // It has ended, and somebody has waited for it.
+        Some(_) => {
+            crate::errno::set(libc::ECHILD);
+            -1
+        }
+        None => {
+            crate::errno::set(libc::EBADF);
+            -1
+        }
+    }
 }
 
 /// Waits for children of this node, also for threads of other nodes.

@@ -5,7 +5,7 @@ use super::{children, delegations, descriptors, fork_handlers, record_holder};
 use crate::private_stack::on_private_stack;
 use crate::process::identity;
 use crate::pthread::semaphore;
-use crate::thread_memory;
+use crate::{main_thread, thread_memory};
 use gondwana_node::{Child, Node};
 use gondwana_page::to_usize;
 use libc::{c_char, c_int, pid_t, termios, winsize};
@@ -50,6 +50,7 @@ unsafe fn make(child: Child) -> pid_t {
             reopened.keep();
             descriptors::restore();
             record_holder::leave_to_parent();
+            main_thread::leave_to_parent();
             crate::random::restore();
             crate::map::low::leave_rest(node);
             semaphore::inherit(&semaphores);

@@ -24,6 +24,7 @@ mod forks;
 mod formatted;
 mod fortified;
 mod memory_streams;
+mod messages_elsewhere;
 mod old_names;
 pub(crate) mod output;
 mod paths;
@@ -51,7 +52,7 @@ mod vectors;
 mod wide_streams;
 mod written;
 
-pub(crate) use buffers::{Buffer, Failing, make_present};
+pub(crate) use buffers::{Buffer, Failing};
 pub(crate) use program::syscall;
 pub(crate) use transfer::pread;
 

@@ -1,14 +1,17 @@
 //! Calls that say who the peer is. The kernel has taken the connection or the message when it writes the address.
 
-use super::Buffer;
+use super::calls::length_at;
 use super::channels::{opening, taking};
 use super::descriptors::{MOST_THERE, Place, place};
 use super::transfer::received;
 use super::written::written;
+use super::{Buffer, with_buffers};
 use crate::accesses;
+use crate::process::usage::neighbours;
+use crate::process::{common, identity};
 use crate::pthread::cancel::at_point_if;
 use gondwana_sys::Argument;
-use libc::{c_int, c_void, size_t, sockaddr, sockaddr_storage, socklen_t, ssize_t};
+use libc::{c_int, c_void, msghdr, pid_t, size_t, sockaddr, sockaddr_storage, socklen_t, ssize_t, ucred};
 use std::cell::Cell;
 use std::mem::zeroed;
 use std::ptr::null_mut;
@@ -142,4 +145,76 @@ pub(super) unsafe extern "C-unwind" fn recvfrom(
         Place::Nowhere => -1,
     };
     taking(fd, || at_point_if(true, call))
+}
+
+/// A process as the program knows it: each of the run's nodes is the program.
+fn known_as(process: pid_t) -> pid_t {
+    let is_ours = process == gondwana_sys::process()
+        || common().is_some_and(|node| neighbours(node).contains(&process));
+    if is_ours { identity::process() } else { process }
+}
+
+/// # Safety
+/// As the C library's `getsockopt`.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    length: *mut socklen_t,
+) -> c_int {
+    let buffers = [Buffer::result(length), Buffer::write(value, length_at(length))];
+    let result = match place(&[fd], "getsockopt") {
+        Place::Here => with_buffers(&buffers, || {
+            // SAFETY: forwards the caller's arguments.
+            unsafe {
+                crate::real!(getsockopt: fn(c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int)(
+                    fd, level, name, value, length,
+                )
+            }
+        }),
+        Place::There(there) => {
+            let words = [fd.into(), level.into(), name.into(), value.word(), length.word()];
+            there.call("getsockopt", &words, &buffers)
+        }
+        Place::Nowhere => -1,
+    };
+    if result == 0
+        && (level, name) == (libc::SOL_SOCKET, libc::SO_PEERCRED)
+        && length_at(length) >= size_of::<ucred>()
+    {
+        // SAFETY: the kernel has written so much.
+        unsafe { rename(value.cast()) };
+    }
+    result
+}
+
+/// Has credentials name a process as the program knows it.
+///
+/// # Safety
+/// They are there.
+unsafe fn rename(credentials: *mut ucred) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let told = credentials.read_unaligned();
+        credentials.write_unaligned(ucred { pid: known_as(told.pid), ..told });
+    }
+}
+
+/// The same for what came with a message.
+///
+/// # Safety
+/// The kernel has filled the message in.
+pub(super) unsafe fn rename_senders(message: *const msghdr) {
+    // SAFETY: the caller's promise: each part is as long as it says.
+    unsafe {
+        let mut part = libc::CMSG_FIRSTHDR(message);
+        while let Some(header) = part.as_ref() {
+            if (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) {
+                rename(libc::CMSG_DATA(part).cast());
+            }
+            part = libc::CMSG_NXTHDR(message, part);
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use super::channels::{giving, taking};
 use super::descriptors::{Place, place};
+use super::messages_elsewhere;
+use super::peers::rename_senders;
 use super::{Buffer, with_buffers};
 use crate::accesses;
 use crate::pthread::cancel::{at_point_if, is_point};
@@ -22,7 +24,7 @@ fn add(buffers: &mut Vec<Buffer>, vector: *const iovec, count: usize, filled: bo
     }
 }
 
-fn of_message(message: *const msghdr, filled: bool) -> Vec<Buffer> {
+pub(super) fn of_message(message: *const msghdr, filled: bool) -> Vec<Buffer> {
     let mut buffers = vec![Buffer::write(message.cast_mut(), size_of::<msghdr>())];
     add_contents(&mut buffers, message, filled);
     buffers
@@ -131,12 +133,46 @@ macro_rules! vectored {
 }
 
 vectored! {
-    taking fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t = of_message(message, true), [fd];
-    giving fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t
-        = of_message(message, false), with_passed(fd, &[message]);
     taking fn recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int [count = fitting(messages, count)]
         = of_messages(messages, count, true, Buffer::result(timeout)), [fd];
     giving fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int [count = fitting(messages, count)]
         = of_messages(messages, count, false, Buffer::read(messages, 0)), with_passed(fd, &headers(messages, count));
     giving fn vmsplice(fd: c_int, vector: *const iovec, count: usize, flags: c_uint) -> ssize_t = of_vector(vector, count), [fd];
+}
+
+/// # Safety
+/// As the C library's `sendmsg`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    let call = || match place(&with_passed(fd, &[message]), "sendmsg") {
+        Place::Here => with_buffers(&of_message(message, false), || {
+            // SAFETY: forwards the caller's arguments.
+            unsafe { crate::real!(sendmsg: fn(c_int, *const msghdr, c_int) -> ssize_t)(fd, message, flags) }
+        }),
+        // SAFETY: the caller passes a message.
+        Place::There(there) => unsafe { messages_elsewhere::send(there, fd, message, flags) },
+        Place::Nowhere => -1,
+    };
+    giving(fd, || at_point_if(true, call))
+}
+
+/// # Safety
+/// As the C library's `recvmsg`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+    let call = || match place(&[fd], "recvmsg") {
+        Place::Here => with_buffers(&of_message(message, true), || {
+            // SAFETY: forwards the caller's arguments.
+            unsafe { crate::real!(recvmsg: fn(c_int, *mut msghdr, c_int) -> ssize_t)(fd, message, flags) }
+        }),
+        // SAFETY: the caller passes a message.
+        Place::There(there) => unsafe { messages_elsewhere::receive(there, fd, message, flags) },
+        Place::Nowhere => -1,
+    };
+    let received = taking(fd, || at_point_if(true, call));
+    if received >= 0 {
+        // SAFETY: the kernel has filled the message in.
+        unsafe { rename_senders(message) };
+    }
+    received
 }

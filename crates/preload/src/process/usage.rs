@@ -6,6 +6,7 @@ use crate::io::Buffer;
 use crate::io::descriptors::There;
 use gondwana_node::Node;
 use gondwana_sys::Argument;
+use gondwana_topology::NodeId;
 use libc::{CLOCK_PROCESS_CPUTIME_ID, c_int, c_long, clock_t, clockid_t, rusage, timespec, timeval, tms};
 use std::sync::OnceLock;
 
@@ -15,7 +16,17 @@ const ZERO: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// What a function of the C library with these arguments, a number and a place for its result, gives on each other node where it succeeds.
 fn of_others<T: Copy>(function: &str, number: c_int, nothing: T) -> Vec<T> {
-    let Some(node) = common() else { return vec![] };
+    common().map_or(vec![], |node| of_nodes(node, node.others(), function, number, nothing))
+}
+
+/// The same of some nodes.
+fn of_nodes<T: Copy>(
+    node: &'static Node,
+    nodes: impl Iterator<Item = NodeId>,
+    function: &str,
+    number: c_int,
+    nothing: T,
+) -> Vec<T> {
     let of_one = |owner: usize| {
         let mut found = Box::new(nothing);
         let place = &raw mut *found;
@@ -23,14 +34,18 @@ fn of_others<T: Copy>(function: &str, number: c_int, nothing: T) -> Vec<T> {
         let result: c_int = There { node, owner }.call(function, &words, &[Buffer::result(place)]);
         (result == 0).then_some(*found)
     };
-    node.others().filter_map(|other| of_one(other.index())).collect()
+    nodes.filter_map(|other| of_one(other.index())).collect()
 }
 
-/// The kernel's numbers of the other nodes' processes, where all are of one computer.
-static OTHERS: OnceLock<Vec<libc::pid_t>> = OnceLock::new();
+/// The kernel's numbers of the processes of other nodes on this computer.
+pub(crate) fn neighbours(node: &'static Node) -> &'static [libc::pid_t] {
+    static NEIGHBOURS: OnceLock<Vec<libc::pid_t>> = OnceLock::new();
+    NEIGHBOURS.get_or_init(|| of_nodes(node, node.neighbours(), "getpid", 0, 0))
+}
 
+/// The same of all other nodes, where all are of one computer.
 fn others(node: &'static Node) -> Option<&'static [libc::pid_t]> {
-    node.is_on_one_computer().then(|| OTHERS.get_or_init(|| of_others("getpid", 0, 0)).as_slice())
+    node.is_on_one_computer().then(|| neighbours(node))
 }
 
 /// The kernel's clock of the processor time of a process.

@@ -3,7 +3,7 @@
 use super::state::Supervisor;
 use crate::process::events::Nodes;
 use crate::run_registry::requests::answer;
-use crate::stacks::findings::Waits;
+use crate::stacks::findings::{Conclusions, Waits};
 use crate::stacks::look::{LookRequest, LookResult, NodeStacks};
 use crate::stacks::report::StackReport;
 use gondwana_control::{NodeWaits, Order, number_for_people};
@@ -25,12 +25,17 @@ const WATCH: Duration = Duration::from_secs(2);
 /// So many looks in a row must show the same waits: a message on its way takes no longer.
 const SAME_LOOKS: u32 = 3;
 
+/// How long after a look that shows threads which cannot go on another one must show the same.
+const AGAIN: Duration = Duration::from_millis(50);
+
 /// What is being looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
     /// The number of the last request.
     last: u64,
     round: Option<Round>,
+    /// When nodes are asked again, for whom, and what was concluded before.
+    again: Option<(Instant, Vec<UnixStream>, Conclusions)>,
     /// Requests for stacks that are under way.
     stacks: Vec<Stacks>,
     watch: Watch,
@@ -43,6 +48,8 @@ struct Round {
     told: BTreeMap<u16, NodeWaits>,
     until: Instant,
     askers: Vec<UnixStream>,
+    /// What an earlier look for some of these askers has shown.
+    earlier: Option<Conclusions>,
     /// The watch wants to know.
     watches: bool,
 }
@@ -53,6 +60,7 @@ struct Stacks {
     id: u64,
     left: BTreeSet<u16>,
     told: BTreeMap<u16, NodeWaits>,
+    concluded: Conclusions,
     found: Vec<NodeStacks>,
     until: Instant,
     askers: Vec<UnixStream>,
@@ -110,7 +118,8 @@ impl Looks {
     pub(super) fn due(&self) -> Option<Instant> {
         let round = self.round.as_ref().map(|round| round.until);
         let stacks = self.stacks.iter().map(|stacks| stacks.until).min();
-        [round, stacks, self.watch.due].into_iter().flatten().min()
+        let again = self.again.as_ref().map(|(due, ..)| *due);
+        [round, again, stacks, self.watch.due].into_iter().flatten().min()
     }
 }
 
@@ -145,6 +154,7 @@ impl Supervisor<'_> {
             told: BTreeMap::new(),
             until: Instant::now() + TOLD_WITHIN,
             askers: asker.into_iter().collect(),
+            earlier: None,
             watches,
         });
         self.go_on_looking(machine);
@@ -175,6 +185,14 @@ impl Supervisor<'_> {
         if let Some(round) = self.looks.round.take_if(|round| over(&round.left, round.until)) {
             self.end_round(round, machine);
         }
+        if let Some((_, askers, earlier)) = self.looks.again.take_if(|(due, ..)| *due <= now) {
+            for asker in askers {
+                self.begin_round(Some(asker), machine);
+            }
+            if let Some(round) = &mut self.looks.round {
+                round.earlier = Some(earlier);
+            }
+        }
         while let Some(place) = self.looks.stacks.iter().position(|stacks| over(&stacks.left, stacks.until)) {
             let stacks = self.looks.stacks.swap_remove(place);
             self.tell_stacks(stacks);
@@ -189,7 +207,7 @@ impl Supervisor<'_> {
     }
 
     fn end_round(&mut self, round: Round, machine: &mut dyn Nodes) {
-        let Round { left, told, askers, watches, .. } = round;
+        let Round { left, told, askers, earlier, watches, .. } = round;
         let waits = Waits(&told);
         if watches
             && left.is_empty()
@@ -203,6 +221,20 @@ impl Supervisor<'_> {
         if askers.is_empty() {
             return;
         }
+        let now = waits.conclusions();
+        let concluded = match earlier {
+            Some(earlier) => now.confirmed_by(&earlier),
+            None if now.are_none() => now,
+            None => {
+                let (mut all, mut earlier) = (askers, now);
+                if let Some((_, waiting, before)) = self.looks.again.take() {
+                    all.extend(waiting);
+                    earlier = before;
+                }
+                self.looks.again = Some((Instant::now() + AGAIN, all, earlier));
+                return;
+            }
+        };
         let objects: BTreeSet<u64> =
             waits.threads().filter_map(|(_, thread)| Some(thread.wait?.object)).collect();
         let mut notes: Vec<String> = left
@@ -225,6 +257,7 @@ impl Supervisor<'_> {
             id: request.id,
             left: nodes.into_iter().collect(),
             told,
+            concluded,
             found: vec![],
             until: Instant::now() + LOOKED_WITHIN,
             askers,
@@ -254,11 +287,11 @@ impl Supervisor<'_> {
         self.crash_looked_at(id, nodes);
     }
 
-    fn tell_stacks(&mut self, Stacks { left, told, found, askers, mut notes, .. }: Stacks) {
+    fn tell_stacks(&mut self, Stacks { left, told, concluded, found, askers, mut notes, .. }: Stacks) {
         notes.extend(left.iter().map(|node| format!("the stacks of node {node} could not be read in time")));
         let program = self.registry.as_ref().map(|registry| registry.program()).unwrap_or_default();
         let nodes = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
-        let report = StackReport::new(&program, nodes, &told, found, notes);
+        let report = StackReport::new(&program, nodes, &told, &concluded, found, notes);
         let text = serde_json::to_vec(&report).unwrap_or_default();
         for asker in askers {
             let stream = answer(asker, &Ok(None));
