@@ -42,8 +42,8 @@ impl Node {
         bytes: Vec<u8>,
     ) -> Result<(), PinnedFault> {
         let address = address as u64;
-        match self.ask_with(owner, bytes, move |ticket| Wire::WritePinned { ticket, address }) {
-            Ok(FAULT) => Err(PinnedFault),
+        match self.ask_for_access(owner, bytes, move |ticket| Wire::WritePinned { ticket, address }) {
+            FAULT => Err(PinnedFault),
             _ => Ok(()),
         }
     }
@@ -60,7 +60,12 @@ impl Node {
         new: u64,
     ) -> Result<bool, PinnedFault> {
         let address = address as u64;
-        match self.ask(owner, move |ticket| Wire::ExchangePinned { ticket, address, current, new }) {
+        match self.ask_for_access(owner, vec![], move |ticket| Wire::ExchangePinned {
+            ticket,
+            address,
+            current,
+            new,
+        }) {
             FAULT => Err(PinnedFault),
             done => Ok(done != 0),
         }

@@ -62,6 +62,9 @@ pub struct Common {
     pub(crate) predictor: RefCell<Predictor>,
     /// How many requests it has made, roughly.
     pub(crate) requests: Cell<u32>,
+    /// Where it waits for an access to another node's memory: an instruction may make one while the thread awaits another answer, as that which
+    /// looks at the word of a futex. `None` until the first one.
+    accessing: Cell<Option<WaitSlot>>,
     /// The readers-writer locks that it holds.
     pub(crate) locks: &'static HeldLocks,
     /// The calls that it has allocated by, if the run is monitored.
@@ -108,6 +111,17 @@ impl Thread {
         (!Self::is_handling_message()).then(|| thread.number())
     }
 
+    /// Where the calling thread waits for an access to another node's memory.
+    pub(crate) fn accessing(node: &'static Node) -> WaitSlot {
+        let thread = Self::current(node);
+        thread.accessing.get().unwrap_or_else(|| {
+            let Some(slot) = node.waiting.slots.take() else { crate::fatal("too many threads on one node") };
+            node.waiting.slots.name(slot, node.waiting.slots.thread(thread.slot));
+            thread.accessing.set(Some(slot));
+            slot
+        })
+    }
+
     /// Gives the calling thread, one of the program's, its number and stack. It begins with the function at `routine`.
     pub fn begin(node: &'static Node, id: u64, stack: Range<usize>, routine: usize) -> &'static Self {
         let thread = Self::attach(node, id, stack);
@@ -133,6 +147,7 @@ impl Thread {
             takes_local_slabs: Cell::new(false),
             predictor: RefCell::default(),
             requests: Cell::new(0),
+            accessing: Cell::new(None),
             locks: node.notes.locks(slot),
             stacks: RefCell::new(None),
         }));
@@ -167,6 +182,7 @@ impl Thread {
             Self::in_runtime(|| {
                 node.waiting.slots.give_back(thread.slot);
                 thread.handling.iter().for_each(|handling| node.waiting.slots.give_back(handling.slot));
+                thread.accessing.take().into_iter().for_each(|slot| node.waiting.slots.give_back(slot));
             });
             if !thread.stack.is_empty() {
                 node.threads.leave();

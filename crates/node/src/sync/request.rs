@@ -49,29 +49,44 @@ impl Node {
         self.ask_by(move |core, ticket| core.publish(to, &wire(ticket)))
     }
 
-    fn ask_by(&'static self, send: impl FnOnce(&mut Core, Ticket) + 'static) -> Result<i64, i32> {
-        self.privately(move || {
-            let slot = Thread::current(self).slot;
-            self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
-            send(&mut self.core(), Ticket(u64::from(slot.0)));
-            let events = self.wait_shortly(slot, event::ANSWERED, None);
-            self.answer_of(slot, events)
-        })
+    /// Asks for an access to another node's memory, with bulk data beside the question. An error is that the run ends.
+    pub(crate) fn ask_for_access(
+        &'static self,
+        to: NodeId,
+        bulk: Vec<u8>,
+        wire: impl FnOnce(Ticket) -> Wire + 'static,
+    ) -> i64 {
+        let ask = move || {
+            self.ask_at(Thread::accessing(self), move |core, ticket| core.env.post(to, &wire(ticket), &bulk))
+        };
+        self.privately(ask).unwrap_or(0)
     }
 
-    /// [`Node::ask_for`] where no error is possible.
-    pub(crate) fn ask(&'static self, to: NodeId, wire: impl FnOnce(Ticket) -> Wire + 'static) -> i64 {
-        self.ask_for(to, wire).unwrap_or(0)
-    }
-
-    /// [`Node::ask`] where the answer is `Bytes`.
+    /// [`Node::ask_for_access`] where the answer is `Bytes`.
     pub(crate) fn ask_for_bytes(
         &'static self,
         to: NodeId,
         wire: impl FnOnce(Ticket) -> Wire + 'static,
     ) -> Option<Vec<u8>> {
-        self.ask(to, wire);
-        self.answer_bytes.take(u64::from(Thread::current(self).slot.0))
+        self.ask_for_access(to, vec![], wire);
+        self.answer_bytes.take(u64::from(Thread::accessing(self).0))
+    }
+
+    fn ask_by(&'static self, send: impl FnOnce(&mut Core, Ticket) + 'static) -> Result<i64, i32> {
+        self.privately(move || self.ask_at(Thread::current(self).slot, send))
+    }
+
+    /// Asks and waits for the answer at a slot.
+    fn ask_at(&'static self, slot: WaitSlot, send: impl FnOnce(&mut Core, Ticket)) -> Result<i64, i32> {
+        self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
+        send(&mut self.core(), Ticket(u64::from(slot.0)));
+        let events = self.wait_shortly(slot, event::ANSWERED, None);
+        self.answer_of(slot, events)
+    }
+
+    /// [`Node::ask_for`] where no error is possible.
+    pub(crate) fn ask(&'static self, to: NodeId, wire: impl FnOnce(Ticket) -> Wire + 'static) -> i64 {
+        self.ask_for(to, wire).unwrap_or(0)
     }
 
     fn answer(&'static self, slot: WaitSlot) -> Result<i64, i32> {
