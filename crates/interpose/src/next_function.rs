@@ -1,6 +1,8 @@
 //! The function that would be called without this library.
 
+use gondwana_elf::loaded;
 use std::ffi::CStr;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A function of the next object in the loader's search order, looked up when it is first needed.
@@ -46,8 +48,24 @@ impl NextFunction {
     pub fn find(&self) -> Option<usize> {
         // SAFETY: the name is a C string.
         let address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) } as usize;
+        let address = if address == 0 { self.find_apart().unwrap_or(0) } else { address };
         self.address.store(address, Ordering::Relaxed);
         self.known()
+    }
+
+    /// Looks its address up in the objects that the loader does not search: what the program has opened for itself, such as the C++ library of a plug-in.
+    fn find_apart(&self) -> Option<usize> {
+        loaded::visit(|object| {
+            if object.holds(Self::find_apart as *const () as usize) {
+                return ControlFlow::Continue(());
+            }
+            // SAFETY: the object stays loaded while it is visited; opened ones stay until the end.
+            let found = unsafe { loaded::at(object.text().start) };
+            match found.and_then(|found| found.function(self.name)) {
+                Some(address) => ControlFlow::Break(address),
+                None => ControlFlow::Continue(()),
+            }
+        })
     }
 
     /// Its address in the C library itself, looked up once; `None` if it has no such function. A value of this type is for this one
@@ -64,7 +82,7 @@ impl NextFunction {
         // A function that no other library defines.
         let here = libc::gnu_get_libc_version as *const () as usize;
         // SAFETY: the C library is never unloaded.
-        let address = unsafe { gondwana_elf::loaded::at(here) }?.function(self.name)?;
+        let address = unsafe { loaded::at(here) }?.function(self.name)?;
         self.address.store(address, Ordering::Relaxed);
         self.known()
     }

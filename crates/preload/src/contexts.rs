@@ -178,6 +178,16 @@ in_assembly! {
     }
 }
 
+/// Jumps without the check that hardened programs have: the C library would ask the kernel for the stack of handlers, which is not the program's.
+///
+/// # Safety
+/// As the C library's `siglongjmp`.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn __longjmp_chk(place: *mut libc::c_void, value: c_int) -> ! {
+    // SAFETY: forwards the caller's arguments; no frame here has anything to give up.
+    unsafe { crate::real!(siglongjmp: fn(*mut libc::c_void, c_int) -> !)(place, value) }
+}
+
 /// What the function of a context returns to, behind its first instruction: another context follows whose address is where rbx points to, or the
 /// program ends.
 #[unsafe(naked)]

@@ -428,8 +428,10 @@ unsafe extern "C-unwind" fn __sigpause(signal_or_mask: c_int, is_signal: c_int) 
 
 /// With the fault signals blocked, the next fault on shared memory would kill the process.
 pub(crate) unsafe fn without_faults(how: c_int, set: *const sigset_t) -> Option<sigset_t> {
+    // The kernel's sets are shorter than those of the C library, and a program may have one of those.
     // SAFETY: the caller passes null or a valid set.
-    let mut set = *unsafe { set.as_ref() }?;
+    let mut set =
+        set_of(if set.is_null() { return None } else { unsafe { set.cast::<u64>().read_unaligned() } });
     if how != libc::SIG_UNBLOCK {
         for needed in NEEDED {
             // SAFETY: the set is our copy.
@@ -528,7 +530,7 @@ macro_rules! masking {
                 let mut before: sigset_t = zeroed();
                 let result = real(how, set.as_ref().map_or(std::ptr::null(), |set| set), &mut before);
                 if result == 0 && !old.is_null() {
-                    *old = before;
+                    old.cast::<u64>().write_unaligned(bits(&before));
                 }
                 result
             }

@@ -13,7 +13,7 @@ static __thread struct {
     long count;
 } own;
 
-static typeof(own) *shared;
+static __typeof__(own) *shared;
 static pthread_barrier_t barrier;
 
 static void wait_while(int *word, int value)

@@ -38,16 +38,13 @@ fn piece(parts: &[iovec], from: usize) -> Vec<iovec> {
     piece
 }
 
-/// True if what a socket transfers has no ends of messages; `errno` is set if it has.
+/// True if what a socket transfers has no ends of messages.
 fn is_stream(socket: c_int) -> bool {
     let (mut kind, mut size) = (Box::new(0), Box::new(4));
     // SAFETY: both are places for the results.
     let told = unsafe {
         libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_TYPE, (&raw mut *kind).cast(), &raw mut *size)
     };
-    if told == 0 && *kind != libc::SOCK_STREAM {
-        crate::errno::set(libc::EMSGSIZE);
-    }
     told == 0 && *kind == libc::SOCK_STREAM
 }
 
@@ -57,7 +54,6 @@ fn is_stream(socket: c_int) -> bool {
 /// # Safety
 /// There is a message.
 unsafe fn in_pieces(
-    socket: c_int,
     message: *const msghdr,
     all: bool,
     mut call: impl FnMut(*mut msghdr) -> ssize_t,
@@ -67,9 +63,6 @@ unsafe fn in_pieces(
     let Some((header, (parts, bytes))) = whole.filter(|(_, (_, bytes))| *bytes > PIECE) else {
         return call(message.cast_mut());
     };
-    if !is_stream(socket) {
-        return -1;
-    }
     let mut done = 0;
     loop {
         let mut vector = piece(&parts, done);
@@ -108,7 +101,11 @@ unsafe fn in_pieces(
 pub(super) unsafe fn send(there: There, socket: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the caller's promise.
     unsafe {
-        in_pieces(socket, message, true, |part| {
+        if parts(message).is_some_and(|(_, bytes)| bytes > PIECE) && !is_stream(socket) {
+            crate::errno::set(libc::EMSGSIZE);
+            return -1;
+        }
+        in_pieces(message, true, |part| {
             there.call("sendmsg", &[socket.into(), part.word(), flags.into()], &of_message(part, false))
         })
     }
@@ -119,9 +116,9 @@ pub(super) unsafe fn send(there: There, socket: c_int, message: *const msghdr, f
 /// # Safety
 /// As the C library's `recvmsg`.
 pub(super) unsafe fn receive(there: There, socket: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise. No message of a socket is longer than a piece, whatever room there is for it.
     unsafe {
-        in_pieces(socket, message, flags & libc::MSG_WAITALL != 0, |part| {
+        in_pieces(message, flags & libc::MSG_WAITALL != 0 && is_stream(socket), |part| {
             there.call("recvmsg", &[socket.into(), part.word(), flags.into()], &of_message(part, true))
         })
     }

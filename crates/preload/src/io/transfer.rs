@@ -31,11 +31,15 @@ impl Memory {
         Some(Self { parts: vec![(start as *mut u8, length)], is_plain: true })
     }
 
-    /// `None` if the vector is nowhere.
+    /// `None` if the vector is nowhere. One that the kernel takes no such vector for is as if it were too long.
     ///
     /// # Safety
     /// `vector` has `count` elements, if it is there.
     unsafe fn of_vector(vector: *const iovec, count: c_int) -> Option<Self> {
+        // SAFETY: as promised.
+        if !(0..=libc::UIO_MAXIOV).contains(&count) {
+            return Some(Self { parts: vec![(std::ptr::null_mut(), usize::MAX)], is_plain: false });
+        }
         // SAFETY: as promised.
         let pieces = (0..many(count)).map(|index| unsafe { accesses::load(vector.wrapping_add(index)) });
         pieces
@@ -56,8 +60,10 @@ impl Memory {
         !self.is_shared() || self.is_plain && self.parts.iter().all(is_common)
     }
 
-    fn length(&self) -> usize {
-        self.parts.iter().map(|(_, length)| length).sum()
+    /// `None` for more than one call can move.
+    fn length(&self) -> Option<usize> {
+        let length = self.parts.iter().try_fold(0_usize, |sum, (_, length)| sum.checked_add(*length))?;
+        isize::try_from(length).is_ok().then_some(length)
     }
 
     /// Calls `copy(place, offset in the buffer, length)` for the parts of the memory that `length` bytes from
@@ -118,7 +124,11 @@ fn transfer(
     mover: Mover,
     mut call: impl FnMut(*mut c_void, usize, usize) -> ssize_t,
 ) -> ssize_t {
-    let (total, most) = (memory.length(), mover.most());
+    let Some(total) = memory.length() else {
+        crate::errno::set(libc::EINVAL);
+        return -1;
+    };
+    let most = mover.most();
     let fault = |done: usize| {
         if done > 0 {
             return done.cast_signed();

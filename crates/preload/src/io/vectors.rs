@@ -108,8 +108,23 @@ fn fitting(messages: *mut mmsghdr, count: c_uint) -> c_uint {
     (0..count).find(is_too_much).map_or(count, |fitting| fitting.max(1))
 }
 
+/// The first message of a batch, if it is one for which a call of its own is right: `None` if several fit or there is none.
+fn alone(messages: *mut mmsghdr, fitting: c_uint) -> Option<*mut mmsghdr> {
+    let buffers = of_message(header(messages, 0), true);
+    let bytes: usize = buffers.iter().map(|buffer| buffer.length).sum();
+    (fitting == 1 && bytes > MOST_OF_BATCH).then_some(messages)
+}
+
+/// The outcome for a batch of its one message, of which so many bytes were transferred.
+fn one(message: *mut mmsghdr, bytes: ssize_t) -> c_int {
+    let Ok(bytes) = c_uint::try_from(bytes) else { return -1 };
+    // SAFETY: the caller of the wrapped function promises messages.
+    unsafe { (*message).msg_len = bytes };
+    1
+}
+
 macro_rules! vectored {
-    ($($order:ident fn $name:ident($fd:ident: c_int, $($argument:ident: $type:ty),*) -> $result:ty $([$short:ident = $fitting:expr])?
+    ($($order:ident fn $name:ident($fd:ident: c_int, $($argument:ident: $type:ty),*) -> $result:ty $([$short:ident = $fitting:expr, or $single:expr])?
         = $buffers:expr, $descriptors:expr;)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
@@ -122,7 +137,10 @@ macro_rules! vectored {
                     unsafe { crate::real!($name: fn(c_int, $($type),*) -> $result)($fd, $($argument),*) }
                 }),
                 Place::There(there) => {
-                    $(let $short = $fitting;)?
+                    $(let $short = $fitting;
+                    if let Some(result) = $single(there) {
+                        return result;
+                    })?
                     let words = [$fd.word(), $($argument.word()),*];
                     there.call(stringify!($name), &words, &$buffers)
                 }
@@ -133,9 +151,19 @@ macro_rules! vectored {
 }
 
 vectored! {
-    taking fn recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int [count = fitting(messages, count)]
+    taking fn recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int [count = fitting(messages, count), or |there| {
+            // SAFETY: the caller passes messages.
+            alone(messages, count).map(|message| one(message, unsafe {
+                messages_elsewhere::receive(there, fd, message.cast(), flags)
+            }))
+        }]
         = of_messages(messages, count, true, Buffer::result(timeout)), [fd];
-    giving fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int [count = fitting(messages, count)]
+    giving fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int [count = fitting(messages, count), or |there| {
+            // SAFETY: the caller passes messages.
+            alone(messages, count).map(|message| one(message, unsafe {
+                messages_elsewhere::send(there, fd, message.cast(), flags)
+            }))
+        }]
         = of_messages(messages, count, false, Buffer::read(messages, 0)), with_passed(fd, &headers(messages, count));
     giving fn vmsplice(fd: c_int, vector: *const iovec, count: usize, flags: c_uint) -> ssize_t = of_vector(vector, count), [fd];
 }

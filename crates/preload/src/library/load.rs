@@ -237,6 +237,7 @@ impl Group<'_> {
                 base: object.base(),
                 handle: node.allocate(size_of::<usize>(), 16, Caller::NONE).ok_or("out of memory")?,
                 real: if is_wanted { real } else { real_handle(object) },
+                is_spoiled: false,
                 is_whole: true,
                 calls,
                 locals: locals(object, prepared),

@@ -14,10 +14,12 @@ pub(super) struct Opened {
     pub path: PathBuf,
     /// Its base.
     pub base: usize,
-    /// The program's handle on all nodes: an address in shared memory.
+    /// The program's handle on all nodes: an address in shared memory. 0 if it has none, as it has come with another one.
     pub handle: usize,
     /// The loader's handle on this node.
     pub real: usize,
+    /// Another node does not have it.
+    pub is_spoiled: bool,
     /// This node's loader can find all its symbols, and those of what it needs.
     pub is_whole: bool,
     /// The [system calls](crate::system_calls) that its code makes by the instruction itself.
@@ -68,5 +70,14 @@ pub(super) fn path_called(name: &CStr) -> Option<PathBuf> {
 
 /// Another node does not have the library in a file: it can be opened no more.
 pub(super) fn spoil(path: &Path) {
-    lock(&OPENED).iter_mut().filter(|library| library.path == path).for_each(|library| library.handle = 0);
+    change(path, |library| library.is_spoiled = true);
+}
+
+/// The library in a file, which had come with another one, has these handles now.
+pub(super) fn name(path: &Path, (handle, real): (usize, usize)) {
+    change(path, |library| (library.handle, library.real) = (handle, real));
+}
+
+fn change(path: &Path, change: impl Fn(&mut Opened)) {
+    lock(&OPENED).iter_mut().filter(|library| library.path == path).for_each(change);
 }

@@ -255,6 +255,7 @@ fn load(node: &'static Node, replica: &Replica, (path, calls): (&Path, &[u8]), f
         base: object.base(),
         handle: replica.handle,
         real,
+        is_spoiled: false,
         is_whole: false,
         calls,
         locals: prepared.distance.map(|distance| (object.thread_module(), distance)),

@@ -41,8 +41,10 @@ pub(super) fn open(node: &'static Node, path: &Path) -> Result<usize, String> {
         node.refuse(&sentence);
         sentence
     };
-    if let Some(library) = opened::in_file(path) {
-        return if library.handle == 0 { Err(refused()) } else { Ok(library.handle) };
+    match opened::in_file(path) {
+        Some(library) if library.is_spoiled => return Err(refused()),
+        Some(library) if library.handle != 0 => return Ok(library.handle),
+        _ => {}
     }
     let handle = node.allocate(size_of::<usize>(), 16, Caller::NONE).ok_or("out of memory")?;
     let end = NEXT.load(Ordering::Relaxed);
@@ -109,20 +111,29 @@ fn load_below(end: usize, path: &Path, handle: usize) -> Result<(String, usize),
         let _ = writeln!(text, "{:x} {:?} {:x?}", object.base(), object.build_id(), prepared.distance);
         add(object, path, (handle, real), prepared.distance);
     }
+    if !objects.iter().any(|object| file_of(object) == path) {
+        opened::name(path, (handle, real));
+    }
     crate::process::standard_streams::begin();
     let start = objects.iter().map(|object| super::replica::pages_of(object).start).min();
     Ok((text, start.unwrap_or(end)))
 }
 
+/// The file of a library, with all links followed.
+fn file_of(object: &LoadedObject<'_>) -> PathBuf {
+    std::fs::canonicalize(object.path()).unwrap_or_default()
+}
+
 /// Remembers a library, which has the handles if it is the one in the file and not one that this needs.
 fn add(object: &LoadedObject<'_>, path: &Path, (handle, real): (usize, usize), distance: Option<u64>) {
-    let file = std::fs::canonicalize(object.path()).unwrap_or_default();
+    let file = file_of(object);
     let (handle, real) = if file == path { (handle, real) } else { (0, 0) };
     opened::add(Opened {
         path: file,
         base: object.base(),
         handle,
         real,
+        is_spoiled: false,
         is_whole: true,
         calls: vec![],
         locals: distance.map(|distance| (object.thread_module(), distance)),

@@ -39,7 +39,7 @@ pub(super) fn is_everywhere(name: &CStr) -> bool {
 /// The file of a library that code at `caller` names, if it was not there from the start.
 pub(super) fn library_of(name: &CStr, caller: usize) -> Option<PathBuf> {
     let file = if name.to_bytes().contains(&b'/') {
-        fs::canonicalize(path_of(name)).ok()?
+        fs::canonicalize(expanded(path_of(name), caller)).ok()?
     } else if name.is_empty() || is_from_start(name) {
         return None;
     } else if let Some(path) = opened::path_called(name) {
@@ -54,6 +54,20 @@ pub(super) fn library_of(name: &CStr, caller: usize) -> Option<PathBuf> {
 /// The file of this name, in the first of some folders or where the loader's own list has it.
 pub(super) fn find(folders: &[PathBuf], name: &CStr) -> Option<PathBuf> {
     find_in(folders, path_of(name)).or_else(|| cached_library(path_of(name)))
+}
+
+/// A path as the loader takes it: `$ORIGIN` is the folder of the object that names it.
+fn expanded(path: &Path, caller: usize) -> PathBuf {
+    let text = path.display().to_string();
+    if !["$ORIGIN", "${ORIGIN}"].iter().any(|origin| text.contains(origin)) {
+        return path.into();
+    }
+    // SAFETY: it is the caller's.
+    let object = unsafe { loaded::at(caller) }.map(|object| object.path.to_owned());
+    let file = object.filter(|file| !file.as_os_str().is_empty()).or_else(|| std::env::current_exe().ok());
+    let own =
+        file.as_deref().and_then(Path::parent).map_or(String::new(), |folder| folder.display().to_string());
+    text.replace("${ORIGIN}", &own).replace("$ORIGIN", &own).into()
 }
 
 fn path_of(name: &CStr) -> &Path {

@@ -5,6 +5,7 @@ use super::{common, result_of};
 use crate::io::channels::{announce, learn};
 use crate::io::descriptors::of_time;
 use crate::io::{Failing, children};
+use crate::numbers::after;
 use crate::pthread::cancel::at_point_if;
 use crate::signals;
 use gondwana_node::{Node, ProcessChange};
@@ -202,7 +203,7 @@ pub(crate) unsafe extern "C-unwind" fn sigtimedwait(
 unsafe fn wait_for(set: *const sigset_t, info: *mut siginfo_t, time: *const timespec) -> c_int {
     // SAFETY: the caller passes a set, and null or a time.
     let (set, longest) = unsafe { (signals::bits(&*set), of_time(time)) };
-    let until = longest.map(|longest| Instant::now() + longest);
+    let until = longest.and_then(after);
     match wait(set, until) {
         Ok((signal, found)) => {
             learn();

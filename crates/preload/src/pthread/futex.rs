@@ -4,7 +4,7 @@
 //! where they would have been moved. A lock that lends its holder the priority of those that wait for it (*PI*) lends nothing.
 
 use super::deadline;
-use crate::numbers::low_half;
+use crate::numbers::{after, low_half};
 use gondwana_control::Consistency;
 use gondwana_node::Node;
 use libc::{c_int, clockid_t, timespec};
@@ -109,7 +109,7 @@ impl Call {
         // SAFETY: the caller's promise: null or a time.
         let left = unsafe { (self.time as *const timespec).as_ref() }?;
         let nanoseconds = u32::try_from(left.tv_nsec.clamp(0, 999_999_999)).unwrap_or(0);
-        Some(Instant::now() + Duration::new(u64::try_from(left.tv_sec).unwrap_or(0), nanoseconds))
+        after(Duration::new(u64::try_from(left.tv_sec).unwrap_or(0), nanoseconds))
     }
 
     /// When a wait ends whose time is one of the clock that the call names, or else of this one.

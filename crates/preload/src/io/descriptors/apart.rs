@@ -7,7 +7,7 @@ use super::stops;
 use super::there::There;
 use super::watch::Watch;
 use crate::accesses;
-use crate::numbers::int;
+use crate::numbers::{after, int};
 use libc::{POLLIN, c_int, pollfd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ fn poll_here(set: &mut [pollfd], timeout: c_int) -> Option<usize> {
 impl Apart {
     /// Waits until a member of the set is ready, at most so long: how many are, or -1.
     pub(super) fn poll(&self, set: &mut [pollfd], longest: Option<Duration>) -> c_int {
-        let until = longest.map(|longest| Instant::now() + longest);
+        let until = longest.and_then(after);
         set.iter_mut().for_each(|one| one.revents = 0);
         if let ([part], true) = (&*self.parts, self.here.is_empty()) {
             let mut members = members(set, &part.places);

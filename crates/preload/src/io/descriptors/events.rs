@@ -14,7 +14,7 @@ use super::watch::Watch;
 use crate::accesses;
 use crate::io::channels::waiting;
 use crate::io::{Buffer, with_buffers};
-use crate::numbers::{int, many};
+use crate::numbers::{after, int, many};
 use crate::private_stack::uninterrupted;
 use crate::pthread::cancel::at_point_if;
 use crate::signals::{with_mask, without_faults};
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The mirror of an `epoll` descriptor of this node on another one.
 struct Mirror {
@@ -230,7 +230,7 @@ fn wait_here(
     // The kernel reads private memory.
     let mask = mask.map(|mask| Box::new(*mask));
     let mask = mask.as_deref().map_or(std::ptr::null(), std::ptr::from_ref);
-    let until = longest.map(|longest| Instant::now() + longest);
+    let until = longest.and_then(after);
     let at_once = longest.filter(Duration::is_zero).map(|_| epoll);
     let mut events = vec![epoll_event { events: 0, u64: 0 }; many(most)];
     loop {
