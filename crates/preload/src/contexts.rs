@@ -11,7 +11,7 @@ use std::mem::offset_of;
 
 /// Where a register is in a context.
 const fn register(number: c_int) -> usize {
-    offset_of!(ucontext_t, uc_mcontext.gregs) + number as usize * size_of::<i64>()
+    offset_of!(ucontext_t, uc_mcontext.gregs) + number.unsigned_abs() as usize * size_of::<i64>()
 }
 
 /// Where the address of the state of the floating-point unit is, and that state itself, of which contexts have the environment, and the control

@@ -30,6 +30,7 @@ mod ranges;
 mod redirect;
 mod registers;
 mod report;
+mod signal_waits;
 mod signals;
 mod span_stack;
 mod stack;

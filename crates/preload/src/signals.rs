@@ -3,7 +3,6 @@
 use crate::handler_frame::Handler;
 use crate::numbers::many;
 use crate::private_stack::uninterrupted;
-use crate::pthread::cancel::at_point_if;
 use crate::{
     accesses, handler_stack, locked, main_thread, private_stack, redirect, synchronising, system_calls,
     thread_memory,
@@ -380,58 +379,14 @@ pub(crate) unsafe extern "C" fn sigignore(number: c_int) -> c_int {
     if handle(number, libc::SIG_IGN, 0) == libc::SIG_ERR { -1 } else { 0 }
 }
 
-/// # Safety
-/// As the C library's `sigsuspend`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C-unwind" fn sigsuspend(set: *const sigset_t) -> c_int {
-    // SAFETY: the caller passes a valid set; the call gets a private copy.
-    at_point_if(true, || unsafe {
-        let mask = without_faults(libc::SIG_SETMASK, set);
-        let mask = mask.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        crate::real!(sigsuspend: fn(*const sigset_t) -> c_int)(mask)
-    })
-}
-
-/// # Safety
-/// As the C library's `sigpause` of X/Open: waits with a signal taken out of the mask.
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __xpg_sigpause(signal: c_int) -> c_int {
-    // SAFETY: the sets are this function's own.
-    unsafe {
-        let mut set: sigset_t = zeroed();
-        pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut set);
-        if libc::sigdelset(&raw mut set, signal) == -1 { -1 } else { sigsuspend(&raw const set) }
-    }
-}
-
-/// # Safety
-/// As the C library's `sigpause` of BSD: waits with these of the first 32 signals blocked.
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn sigpause(mask: c_int) -> c_int {
-    // SAFETY: the set is this function's own.
-    unsafe {
-        let mut set: sigset_t = zeroed();
-        for signal in (1..=32).filter(|signal| mask.cast_unsigned() >> (signal - 1) & 1 != 0) {
-            libc::sigaddset(&raw mut set, signal);
-        }
-        sigsuspend(&raw const set)
-    }
-}
-
-/// # Safety
-/// As the C library's function of this name: either of the two.
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __sigpause(signal_or_mask: c_int, is_signal: c_int) -> c_int {
-    // SAFETY: forwards the caller's arguments.
-    unsafe { if is_signal != 0 { __xpg_sigpause(signal_or_mask) } else { sigpause(signal_or_mask) } }
-}
-
 /// With the fault signals blocked, the next fault on shared memory would kill the process.
 pub(crate) unsafe fn without_faults(how: c_int, set: *const sigset_t) -> Option<sigset_t> {
+    if set.is_null() {
+        return None;
+    }
     // The kernel's sets are shorter than those of the C library, and a program may have one of those.
-    // SAFETY: the caller passes null or a valid set.
-    let mut set =
-        set_of(if set.is_null() { return None } else { unsafe { set.cast::<u64>().read_unaligned() } });
+    // SAFETY: the caller passes a valid set.
+    let mut set = set_of(unsafe { set.cast::<u64>().read_unaligned() });
     if how != libc::SIG_UNBLOCK {
         for needed in NEEDED {
             // SAFETY: the set is our copy.
@@ -499,19 +454,16 @@ pub(crate) fn block_only(blocked: u64) {
 
 /// The signals of a set, bit 0 being signal 1.
 pub(crate) fn bits(set: &sigset_t) -> u64 {
-    // SAFETY: asks about members of a valid set.
-    let member = |signal| unsafe { libc::sigismember(set, signal) } == 1;
-    (1..65).filter(|&signal| member(signal)).fold(0, |bits, signal| bits | 1 << (signal - 1))
+    // SAFETY: the first word of a set is the kernel's.
+    unsafe { std::ptr::from_ref(set).cast::<u64>().read() }
 }
 
-/// The set of some signals.
+/// The set of some signals, but for those that the C library keeps to itself.
 pub(crate) fn set_of(bits: u64) -> sigset_t {
-    // SAFETY: all zero is an empty set, to which valid signals are added.
+    // SAFETY: all zero is an empty set, of which the first word is the kernel's.
     unsafe {
         let mut set: sigset_t = zeroed();
-        for signal in (1..65).filter(|signal| bits >> (signal - 1) & 1 == 1) {
-            libc::sigaddset(&mut set, signal);
-        }
+        (&raw mut set).cast::<u64>().write(bits & !(1 << 31 | 1 << 32));
         set
     }
 }

@@ -74,15 +74,10 @@ unsafe fn in_pieces(
         let moved = call(&raw mut *part);
         if done == 0 && moved >= 0 {
             let told = msghdr { msg_iov: header.msg_iov, msg_iovlen: header.msg_iovlen, ..*part };
-            // SAFETY: the message is the caller's, and what is only sent may not be written to: then nothing has changed.
-            let same =
-                [told.msg_namelen as usize, told.msg_controllen, told.msg_flags.cast_unsigned() as usize]
-                    == [
-                        header.msg_namelen as usize,
-                        header.msg_controllen,
-                        header.msg_flags.cast_unsigned() as usize,
-                    ];
-            if !same {
+            let lengths = |header: &msghdr| (header.msg_namelen, header.msg_controllen, header.msg_flags);
+            // What is only sent may not be written to.
+            if lengths(&told) != lengths(&header) {
+                // SAFETY: the message is the caller's.
                 unsafe { accesses::store(&told, message.cast_mut()) };
             }
         }

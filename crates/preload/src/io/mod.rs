@@ -96,7 +96,7 @@ macro_rules! guarded {
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type),*) -> $result {
-            const IS_POINT: bool = $crate::pthread::cancel::is_point(stringify!($name));
+            const IS_POINT: bool = $crate::pthread::cancellation_points::is_point(stringify!($name));
             $crate::ordered!([$($($order $channel)?)?] $crate::pthread::cancel::at_point_if(IS_POINT, || {
                 match $crate::placed!($name [$($($fd),*)?]) {
                     $crate::io::descriptors::Place::Here => {}

@@ -6,7 +6,8 @@ use super::messages_elsewhere;
 use super::peers::rename_senders;
 use super::{Buffer, with_buffers};
 use crate::accesses;
-use crate::pthread::cancel::{at_point_if, is_point};
+use crate::pthread::cancel::at_point_if;
+use crate::pthread::cancellation_points::is_point;
 use gondwana_sys::Argument;
 use libc::{c_int, c_uint, iovec, mmsghdr, msghdr, ssize_t, timespec};
 

@@ -8,6 +8,7 @@ pub(crate) mod attributes;
 mod barrier;
 pub(crate) mod between_processes;
 pub(crate) mod cancel;
+pub(crate) mod cancellation_points;
 mod cond;
 pub(crate) mod futex;
 mod guard;
