@@ -115,7 +115,12 @@ pub enum ProcessChange {
         /// The thread's number in the whole run.
         thread: u64,
     },
-    /// A signal for the program's process; on node 0 only.
+    /// Whether a thread of the receiver takes a signal: else the answer is `ESRCH`.
+    Takes {
+        /// The signal.
+        signal: i32,
+    },
+    /// A signal for the program's process: for node 0, but for one that its threads block and a thread of the receiver takes.
     Kill {
         /// It goes to the whole process group.
         group: bool,

@@ -1,18 +1,17 @@
 //! The thread that runs `main` is none that the kernel starts a process with, but one of the C library's, like all other threads of the
 //! program: only so are its thread-local variables in the run's [thread memory](crate::thread_memory), where other nodes reach them. The
-//! process's first thread waits for ever.
+//! process's first thread looks after [stray signals](stray_signals).
 //!
 //! What tells a process's first thread from others goes to this one: its number is the process's, signals to the process come to it
 //! first, and its name is that of the process.
 
 use crate::io::timers;
-use crate::numbers::many;
+use crate::process::stray_signals;
 use crate::pthread::{attributes, start_in};
 use crate::{handler_stack, report, signals, span_stack, thread_memory};
 use gondwana_elf::loaded;
 use gondwana_node::Node;
 use libc::{c_int, c_void, pid_t, siginfo_t};
-use std::io::Write;
 use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -28,7 +27,7 @@ struct Beginning<F> {
 }
 
 /// Runs a function, which does not return, on the new thread. The calling one is the process's first.
-pub(crate) fn run<F: FnOnce()>(node: &Node, run: F) -> ! {
+pub(crate) fn run<F: FnOnce()>(node: &'static Node, run: F) -> ! {
     let Some(memory) = thread_memory::take(node) else {
         report::fatal("there is no room for the thread of main; give a larger --span");
     };
@@ -37,11 +36,9 @@ pub(crate) fn run<F: FnOnce()>(node: &Node, run: F) -> ! {
         let why = std::io::Error::from_raw_os_error(error);
         report::fatal(&format!("the thread of main cannot be started: {why}"));
     }
+    // Its variables are the new one's.
     signals::block_only(u64::MAX);
-    loop {
-        // SAFETY: nothing wakes this thread, whose variables the new one has now.
-        unsafe { gondwana_sys::syscall!(libc::SYS_pause) };
-    }
+    stray_signals::forward(node)
 }
 
 unsafe extern "C" fn begin<F: FnOnce()>(beginning: *mut c_void) -> *mut c_void {
@@ -135,7 +132,7 @@ pub(crate) unsafe fn gets(signal: c_int, info: *mut siginfo_t) -> bool {
     let of_instruction =
         [libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS].contains(&signal) && code > 0;
     let to_thread = code == libc::SI_TKILL || code == libc::SI_TIMER && timers::are_for_threads();
-    if of_instruction || to_thread || blocks(main, signal) {
+    if of_instruction || to_thread || signals::blocks(main, signal) {
         return false;
     }
     let process = gondwana_sys::process();
@@ -146,23 +143,4 @@ pub(crate) unsafe fn gets(signal: c_int, info: *mut siginfo_t) -> bool {
 /// In the child of a fork: the thread that made it is its only one.
 pub(crate) fn leave_to_parent() {
     NUMBER.store(0, Ordering::Relaxed);
-}
-
-/// True if a thread of this process blocks a signal. Allocates nothing: a handler may have interrupted the C library's heap.
-fn blocks(thread: pid_t, signal: c_int) -> bool {
-    let (mut path, mut status) = ([0_u8; 64], [0_u8; 4096]);
-    // The array is longer than the path, with a zero at its end.
-    let _ = write!(&mut path[..63], "/proc/self/task/{thread}/status");
-    // SAFETY: a string, and memory as long as told, all of it on the handler's private stack.
-    let length = unsafe {
-        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-        let file = gondwana_sys::syscall!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0);
-        let length = gondwana_sys::syscall!(libc::SYS_read, file, status.as_mut_ptr(), status.len());
-        gondwana_sys::syscall!(libc::SYS_close, file);
-        length
-    };
-    let status = &status[..usize::try_from(length).unwrap_or(0)];
-    let blocked = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"SigBlk:"));
-    let blocked = blocked.and_then(|digits| std::str::from_utf8(digits.trim_ascii()).ok()).unwrap_or("0");
-    u64::from_str_radix(blocked, 16).is_ok_and(|blocked| blocked >> (many(signal) - 1) & 1 == 1)
 }

@@ -196,6 +196,7 @@ fn apply(change: &ProcessChange) -> c_int {
         ProcessChange::Standard { descriptor, stream } => descriptors::follow(descriptor, stream),
         ProcessChange::Signal { thread, signal, value } => pthread::kill_here(thread, signal, value),
         ProcessChange::Kill { group, signal, value } => process::kill::send_here(group, signal, value),
+        ProcessChange::Takes { signal } => process::stray_signals::are_taken_here(signal),
         ProcessChange::Cancel { thread } => pthread::cancel::request_here(thread),
         ProcessChange::KillThread { thread, signal } => process::kill::send_to_thread_here(thread, signal),
         ProcessChange::TakePending { mask } => process::kill::take_here(mask),

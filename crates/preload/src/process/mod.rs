@@ -25,6 +25,7 @@ mod printf_specifiers;
 pub(crate) mod scheduling;
 pub(crate) mod standard_streams;
 mod static_results;
+pub(crate) mod stray_signals;
 pub(crate) mod usage;
 mod wide_classes;
 pub(crate) mod zone;

@@ -1,0 +1,148 @@
+//! Signals to the process that all threads of node 0 block, and a thread of another node does not.
+//!
+//! Signals to the process come to node 0, whose kernel keeps them as long as all threads of it block them. The process's first thread, which does nothing
+//! else, looks for such signals, and sends them on to a node with a thread that takes them.
+
+use crate::signals;
+use gondwana_node::{Node, ProcessChange};
+use gondwana_topology::NodeId;
+use libc::{c_int, pollfd, siginfo_t};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The signals that the program handles, bit 0 being signal 1.
+static HANDLED: AtomicU64 = AtomicU64::new(0);
+
+/// Changes once there are some.
+static BEGINS: AtomicU32 = AtomicU32::new(0);
+
+/// Can be read while one of these signals is pending; on node 0, once the program handles some.
+static PENDING: OnceLock<OwnedFd> = OnceLock::new();
+
+/// How long the thread pauses before it looks at a signal that is pending, and at most before it looks again: most are taken at once.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(64));
+
+/// The program handles a signal from now on, or no more.
+pub(crate) fn note(signal: c_int, is_handled: bool) {
+    let bit = 1 << (signal - 1);
+    let before = if is_handled {
+        HANDLED.fetch_or(bit, Ordering::SeqCst)
+    } else {
+        HANDLED.fetch_and(!bit, Ordering::SeqCst)
+    };
+    if (before & bit != 0) == is_handled {
+        return;
+    }
+    if let Some(pending) = PENDING.get() {
+        watch(pending.as_raw_fd());
+    } else if is_handled && BEGINS.fetch_or(1, Ordering::SeqCst) == 0 {
+        // SAFETY: waking touches no memory.
+        unsafe { gondwana_sys::syscall!(libc::SYS_futex, BEGINS.as_ptr(), libc::FUTEX_WAKE, 1) };
+    }
+}
+
+/// Has a descriptor, or a new one for -1, tell of the signals that the program handles.
+fn watch(descriptor: c_int) -> c_int {
+    let handled = HANDLED.load(Ordering::SeqCst);
+    let flags = libc::SFD_CLOEXEC;
+    // SAFETY: the kernel reads a private variable, as long as told.
+    let descriptor = unsafe {
+        gondwana_sys::syscall!(libc::SYS_signalfd4, descriptor, &raw const handled, size_of::<u64>(), flags)
+    };
+    crate::numbers::int(descriptor)
+}
+
+/// What the process's first thread does on node 0; it blocks all signals.
+pub(crate) fn forward(node: &'static Node) -> ! {
+    while BEGINS.load(Ordering::SeqCst) == 0 {
+        // SAFETY: the word lives for ever.
+        unsafe {
+            gondwana_sys::syscall!(
+                libc::SYS_futex,
+                BEGINS.as_ptr(),
+                libc::FUTEX_WAIT,
+                0,
+                std::ptr::null::<u8>()
+            )
+        };
+    }
+    let descriptor = watch(-1);
+    if descriptor < 0 {
+        forever();
+    }
+    // SAFETY: the descriptor is new.
+    let pending = gondwana_memory::out_of_the_way(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    let pending = PENDING.get_or_init(|| pending).as_raw_fd();
+    // Handlers may have come meanwhile.
+    watch(pending);
+    let mut pause = PAUSES.0;
+    loop {
+        let mut set = pollfd { fd: pending, events: libc::POLLIN, revents: 0 };
+        // SAFETY: the set is private.
+        unsafe { gondwana_sys::syscall!(libc::SYS_poll, &raw mut set, 1, -1) };
+        std::thread::sleep(pause);
+        let strays = pending_here() & HANDLED.load(Ordering::SeqCst);
+        let stay = signals_in(strays).filter(|&signal| !send_on(node, signal)).count();
+        pause = if stay == 0 { PAUSES.0 } else { PAUSES.1.min(pause * 2) };
+    }
+}
+
+/// The calling thread waits for ever.
+fn forever() -> ! {
+    loop {
+        // SAFETY: nothing wakes the thread.
+        unsafe { gondwana_sys::syscall!(libc::SYS_pause) };
+    }
+}
+
+fn signals_in(set: u64) -> impl Iterator<Item = c_int> {
+    (1..65).filter(move |signal| set >> (signal - 1) & 1 == 1)
+}
+
+/// The signals that are pending for this process, as far as the calling thread blocks them.
+fn pending_here() -> u64 {
+    let mut pending = 0_u64;
+    // SAFETY: the kernel writes to a private variable.
+    unsafe { gondwana_sys::syscall!(libc::SYS_rt_sigpending, &raw mut pending, size_of::<u64>()) };
+    pending
+}
+
+/// Sends a signal that is pending here on to another node with a thread that takes it; false if there is none.
+fn send_on(node: &'static Node, signal: c_int) -> bool {
+    let takes = |other: &NodeId| node.change_on_node(other.index(), ProcessChange::Takes { signal }).is_ok();
+    let Some(other) = node.others().find(takes) else { return false };
+    let Some(value) = take(signal) else { return true };
+    // A node that is gone takes the run with it.
+    let _ = node.change_on_node(other.index(), ProcessChange::Kill { group: false, signal, value });
+    true
+}
+
+/// Takes a signal that is pending here, with the value that has come with it if one has; `None` if somebody else has taken it.
+fn take(signal: c_int) -> Option<Option<u64>> {
+    let (set, at_once) = (1_u64 << (signal - 1), libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    // SAFETY: all zero is a valid description; the kernel reads and writes private variables.
+    unsafe {
+        let mut info: siginfo_t = std::mem::zeroed();
+        let taken = gondwana_sys::syscall!(
+            libc::SYS_rt_sigtimedwait,
+            &raw const set,
+            &raw mut info,
+            &raw const at_once,
+            size_of::<u64>()
+        );
+        (taken > 0).then(|| {
+            let has_value = info.si_code == libc::SI_QUEUE;
+            has_value.then(|| info.si_value().sival_ptr as u64)
+        })
+    }
+}
+
+/// For node 0: 0 if a thread of this node does not block a signal, and else an error number.
+pub(crate) fn are_taken_here(signal: c_int) -> c_int {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let numbers = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
+    let mut threads = numbers.filter(|&thread| !signals::blocks(thread, signal));
+    if threads.next().is_some() { 0 } else { libc::ESRCH }
+}
