@@ -1,9 +1,8 @@
 // A library for dlopen with an object that is made when it is first needed, by whichever thread that is.
-#include <atomic>
 #include <stdexcept>
 #include <string>
 
-static std::atomic<int> made;
+static int made;
 
 struct Named {
     std::string name;
