@@ -4,6 +4,7 @@
 mod accesses;
 mod alloc;
 mod api;
+mod blocked_signals;
 mod constructors;
 mod contexts;
 mod executable_allocator;

@@ -5,6 +5,7 @@
 //! What tells a process's first thread from others goes to this one: its number is the process's, signals to the process come to it
 //! first, and its name is that of the process.
 
+use crate::blocked_signals::blocks;
 use crate::io::timers;
 use crate::process::stray_signals;
 use crate::pthread::{attributes, start_in};
@@ -132,7 +133,7 @@ pub(crate) unsafe fn gets(signal: c_int, info: *mut siginfo_t) -> bool {
     let of_instruction =
         [libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS].contains(&signal) && code > 0;
     let to_thread = code == libc::SI_TKILL || code == libc::SI_TIMER && timers::are_for_threads();
-    if of_instruction || to_thread || signals::blocks(main, signal) {
+    if of_instruction || to_thread || blocks(main, signal) {
         return false;
     }
     let process = gondwana_sys::process();

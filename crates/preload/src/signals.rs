@@ -12,7 +12,6 @@ use gondwana_locks::lock;
 use gondwana_node::{Interrupted, Node, ProcessChange, Thread};
 use gondwana_page::to_usize;
 use libc::{c_int, c_void, sigaction as Action, siginfo_t, sigset_t, ucontext_t};
-use std::io::Write;
 use std::mem::zeroed;
 use std::ptr::null_mut;
 use std::sync::Mutex;
@@ -432,25 +431,6 @@ pub(crate) fn blocked() -> u64 {
         set = now;
     });
     bits(&set)
-}
-
-/// True if a thread of this process blocks a signal. Allocates nothing: a handler may have interrupted the C library's heap.
-pub(crate) fn blocks(thread: libc::pid_t, signal: c_int) -> bool {
-    let (mut path, mut status) = ([0_u8; 64], [0_u8; 4096]);
-    // The array is longer than the path, with a zero at its end.
-    let _ = write!(&mut path[..63], "/proc/self/task/{thread}/status");
-    // SAFETY: a string, and memory as long as told, all of it on the handler's private stack.
-    let length = unsafe {
-        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-        let file = gondwana_sys::syscall!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0);
-        let length = gondwana_sys::syscall!(libc::SYS_read, file, status.as_mut_ptr(), status.len());
-        gondwana_sys::syscall!(libc::SYS_close, file);
-        length
-    };
-    let status = &status[..usize::try_from(length).unwrap_or(0)];
-    let blocked = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"SigBlk:"));
-    let blocked = blocked.and_then(|digits| std::str::from_utf8(digits.trim_ascii()).ok()).unwrap_or("0");
-    u64::from_str_radix(blocked, 16).is_ok_and(|blocked| blocked >> (many(signal) - 1) & 1 == 1)
 }
 
 /// All signals except those that this library needs, as bits.

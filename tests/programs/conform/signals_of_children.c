@@ -37,6 +37,8 @@ static int child(int told)
         if (fork() == 0)
             _exit(0);
     await(SIGCHLD);
+    for (int i = 0; i < GRANDCHILDREN; i++)
+        wait(NULL);
     return 0;
 }
 

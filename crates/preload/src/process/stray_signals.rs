@@ -3,7 +3,7 @@
 //! Signals to the process come to node 0, whose kernel keeps them as long as all threads of it block them. The process's first thread, which does nothing
 //! else, looks for such signals, and sends them on to a node with a thread that takes them.
 
-use crate::signals;
+use crate::blocked_signals::blocks;
 use gondwana_node::{Node, ProcessChange};
 use gondwana_topology::NodeId;
 use libc::{c_int, pollfd, siginfo_t};
@@ -139,10 +139,62 @@ fn take(signal: c_int) -> Option<Option<u64>> {
     }
 }
 
-/// For node 0: 0 if a thread of this node does not block a signal, and else an error number.
+/// For node 0: 0 if a thread of this node does not block a signal, and else an error number. By system calls: the functions that close a folder tell
+/// other nodes of it, which no message can wait for.
 pub(crate) fn are_taken_here(signal: c_int) -> c_int {
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let numbers = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
-    let mut threads = numbers.filter(|&thread| !signals::blocks(thread, signal));
-    if threads.next().is_some() { 0 } else { libc::ESRCH }
+    let mut takes = false;
+    // SAFETY: a string, and private memory as long as told.
+    unsafe {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+        let path = c"/proc/self/task".as_ptr();
+        let folder = gondwana_sys::syscall!(libc::SYS_openat, libc::AT_FDCWD, path, flags, 0);
+        let mut entries = [0_u8; 1024];
+        while !takes {
+            let length =
+                gondwana_sys::syscall!(libc::SYS_getdents64, folder, entries.as_mut_ptr(), entries.len());
+            let Some(length) = usize::try_from(length).ok().filter(|&length| length > 0) else { break };
+            takes = threads_in(&entries[..length]).any(|thread| !blocks(thread, signal));
+        }
+        gondwana_sys::syscall!(libc::SYS_close, folder);
+    }
+    if takes { 0 } else { libc::ESRCH }
+}
+
+/// Where in an entry of a folder its length is, and its name.
+const LENGTH: usize = 16;
+const NAME: usize = 19;
+
+/// The numbers among the names in entries of a folder, as the kernel writes them.
+fn threads_in(mut entries: &[u8]) -> impl Iterator<Item = c_int> {
+    let names = std::iter::from_fn(move || {
+        let length = entries.get(LENGTH..LENGTH + 2)?;
+        let length = usize::from(u16::from_ne_bytes([length[0], length[1]]));
+        let (entry, rest) = entries.split_at_checked(length.max(NAME))?;
+        entries = rest;
+        entry[NAME..].split(|&byte| byte == 0).next()
+    });
+    names.filter_map(|name| std::str::from_utf8(name).ok()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_found_among_the_entries_of_a_folder() {
+        let entry = |name: &[u8]| {
+            let mut entry = vec![0; (NAME + name.len() + 1).next_multiple_of(8)];
+            entry[LENGTH] = u8::try_from(entry.len()).unwrap();
+            entry[NAME..NAME + name.len()].copy_from_slice(name);
+            entry
+        };
+        let entries = [&b"."[..], b"..", b"17", b"123456"].map(entry).concat();
+        assert_eq!(threads_in(&entries).collect::<Vec<_>>(), [17, 123_456]);
+    }
+
+    #[test]
+    fn a_thread_that_blocks_nothing_takes_a_signal() {
+        assert_eq!(are_taken_here(libc::SIGUSR2), 0);
+        assert_eq!(signals_in(0b101).collect::<Vec<_>>(), [1, 3]);
+    }
 }
