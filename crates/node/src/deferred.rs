@@ -20,6 +20,8 @@ pub(crate) enum DeferredTask {
     Start { from: NodeId, ticket: Ticket, thread: ThreadSpec },
     /// Makes a change to this process that another node asks for.
     Apply { from: NodeId, ticket: Ticket, change: ProcessChange },
+    /// Has the other nodes make a change that this process has made.
+    TellOthers(ProcessChange),
     /// Starts a thread that makes calls for other nodes.
     StartCaller,
     /// Something of the runtime library of the program's language.

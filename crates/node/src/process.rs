@@ -1,17 +1,28 @@
 //! What belongs to processes and must be alike on all nodes.
 
-use crate::Node;
+use crate::deferred::DeferredTask;
 use crate::numbers::error_number;
 use crate::process_change::ProcessChange;
 use crate::wire::Wire;
+use crate::{Node, Thread};
 use gondwana_topology::NodeId;
 
 impl Node {
-    /// Makes a change that this process has made already on all other nodes.
+    /// Makes a change that this process has made already on all other nodes: a little later, if the thread does what a message asks for and so
+    /// cannot wait for them.
     ///
     /// # Errors
     /// The error number of the first node that could not.
     pub fn change_elsewhere(&'static self, change: ProcessChange) -> Result<(), i32> {
+        if Thread::is_handling_message() || Thread::is_service() {
+            self.defer(DeferredTask::TellOthers(change));
+            return Ok(());
+        }
+        self.change_on_others(change)
+    }
+
+    /// [`Node::change_elsewhere`] by a thread that can wait.
+    pub(crate) fn change_on_others(&'static self, change: ProcessChange) -> Result<(), i32> {
         (0..self.boot.nodes)
             .map(NodeId)
             .filter(|&node| node != self.me)

@@ -219,6 +219,8 @@ impl Node {
         self.service.deferred.run_all(|task| match task {
             DeferredTask::Start { from, ticket, thread } => self.start_for_peer(from, ticket, thread),
             DeferredTask::Apply { from, ticket, change } => self.apply_for(from, ticket, &change),
+            // Nobody is there to be told of an error.
+            DeferredTask::TellOthers(change) => drop(self.change_on_others(change)),
             DeferredTask::StartCaller => self.start_caller(),
             DeferredTask::Later(words) => (self.hooks.later)(&words),
             DeferredTask::Exit(ending, status) => self.exit_for_peer(ending, status),
