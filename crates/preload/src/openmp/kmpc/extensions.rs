@@ -1,6 +1,5 @@
 //! What Intel's compilers and clang add to OpenMP: memory, and the size of stacks.
 
-use super::fork::{Microtask, fork_one};
 use crate::alloc;
 use crate::openmp::settings;
 use libc::{c_int, c_void};
@@ -15,10 +14,6 @@ fn zeroed(count: usize, size: usize) -> *mut c_void {
 
 fn stack() -> usize {
     settings::stack().unwrap_or(STACK)
-}
-
-fn set_stack(size: usize) {
-    settings::set_stack(size);
 }
 
 /// Defines functions under their names in C, of which there are two, and in Fortran, which passes addresses.
@@ -59,9 +54,9 @@ exported! {
         alloc::get_aligned(size, align);
     // SAFETY: likewise.
     kmp_free kmpc_free kmp_free_(block: *mut c_void) = unsafe { alloc::free(block) };
-    kmp_set_stacksize_s kmpc_set_stacksize_s kmp_set_stacksize_s_(size: usize) = set_stack(size);
+    kmp_set_stacksize_s kmpc_set_stacksize_s kmp_set_stacksize_s_(size: usize) = settings::set_stack(size);
     kmp_set_stacksize kmpc_set_stacksize kmp_set_stacksize_(size: c_int) =
-        set_stack(usize::try_from(size).unwrap_or(0));
+        settings::set_stack(usize::try_from(size).unwrap_or(0));
 }
 
 /// Defines functions without arguments under their names in C and in Fortran.
@@ -86,20 +81,4 @@ macro_rules! numbers {
 numbers! {
     kmp_get_stacksize_s kmp_get_stacksize_s_ -> usize = stack();
     kmp_get_stacksize kmp_get_stacksize_ -> c_int = c_int::try_from(stack()).unwrap_or(c_int::MAX);
-}
-
-/// A region with one argument, of one thread if the condition is false.
-///
-/// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn __kmpc_fork_call_if(
-    _place: super::Place,
-    _count: c_int,
-    microtask: Microtask,
-    condition: c_int,
-    argument: usize,
-) {
-    // SAFETY: forwards what the program passes.
-    unsafe { fork_one(microtask, condition != 0, argument) };
 }

@@ -9,7 +9,7 @@ use std::arch::naked_asm;
 use std::cell::Cell;
 
 /// The outlined function of a region, of any number of arguments.
-pub(super) type Microtask = usize;
+type Microtask = usize;
 
 /// How many arguments an announcement carries. What more there are is read from shared memory.
 const CARRIED: usize = 12;
@@ -180,18 +180,6 @@ unsafe extern "C" fn fork(count: c_int, microtask: Microtask, registers: *const 
     }
 }
 
-/// Runs a region whose function has one argument, with one thread unless there may be several.
-///
-/// # Safety
-/// It is the function of a region.
-pub(super) unsafe fn fork_one(microtask: Microtask, several: bool, argument: usize) {
-    let wanted = WANTED.take();
-    let mut call = Call { microtask, count: 1, modes: inherited::modes(), ..Call::default() };
-    call.carried[0] = argument;
-    // SAFETY: the caller's promise.
-    unsafe { region::run_call(run, call, if several { wanted } else { 1 }) };
-}
-
 /// Runs a league: one team after the other in the calling thread.
 unsafe extern "C" fn fork_teams(
     count: c_int,
@@ -239,6 +227,25 @@ macro_rules! variadic {
 variadic! {
     __kmpc_fork_call by fork;
     __kmpc_fork_teams by fork_teams;
+}
+
+/// A region whose function has one argument, of one thread if the condition is false.
+///
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_fork_call_if(
+    _place: Place,
+    _count: c_int,
+    microtask: Microtask,
+    condition: c_int,
+    argument: usize,
+) {
+    let wanted = WANTED.take();
+    let mut call = Call { microtask, count: 1, modes: inherited::modes(), ..Call::default() };
+    call.carried[0] = argument;
+    // SAFETY: the program passes the function of a region.
+    unsafe { region::run_call(run, call, if condition != 0 { wanted } else { 1 }) };
 }
 
 /// # Safety
