@@ -109,8 +109,12 @@ fn pending_here() -> u64 {
     pending
 }
 
-/// Sends a signal that is pending here on to another node with a thread that takes it; false if there is none.
+/// Sends a signal that is pending here on to another node with a thread that takes it; false if there is none. A thread of this node that takes
+/// it, and has had no processor yet, comes first.
 fn send_on(node: &'static Node, signal: c_int) -> bool {
+    if are_taken_here(signal) == 0 {
+        return true;
+    }
     let takes = |other: &NodeId| node.change_on_node(other.index(), ProcessChange::Takes { signal }).is_ok();
     let Some(other) = node.others().find(takes) else { return false };
     let Some(value) = take(signal) else { return true };
@@ -139,7 +143,7 @@ fn take(signal: c_int) -> Option<Option<u64>> {
     }
 }
 
-/// For node 0: 0 if a thread of this node does not block a signal, and else an error number. By system calls: the functions that close a folder tell
+/// 0 if a thread of this node does not block a signal, and else an error number. By system calls: the functions that close a folder tell
 /// other nodes of it, which no message can wait for.
 pub(crate) fn are_taken_here(signal: c_int) -> c_int {
     let mut takes = false;
