@@ -54,6 +54,17 @@ pub fn loader_folders(caller: usize) -> Vec<PathBuf> {
     }
 }
 
+/// A path as the loader takes it that stands in an object, or is named by one: `$ORIGIN` is the folder of the object's file.
+#[must_use]
+pub fn from_origin(path: &Path, object: &Path) -> PathBuf {
+    let text = path.display().to_string();
+    if !text.contains('$') {
+        return path.into();
+    }
+    let own = object.parent().map_or(String::new(), |folder| folder.display().to_string());
+    text.replace("${ORIGIN}", &own).replace("$ORIGIN", &own).into()
+}
+
 /// The file of this name in the first of the folders that has one, with all links followed.
 #[must_use]
 pub fn find_in(folders: &[PathBuf], name: &Path) -> Option<PathBuf> {

@@ -30,7 +30,7 @@ pub use code::{Code, CodeSection};
 pub use data_segments::{DataSegment, data_segments};
 pub use file::{ElfFile, Symbol, SymbolKind};
 pub use file_version::FileVersion;
-pub use folders::{find_in, loader_folders};
+pub use folders::{find_in, from_origin, loader_folders};
 pub use frames::{DescribedFunction, described_functions};
 pub use functions::functions;
 pub use headers::{Dependencies, has_interpreter, has_symbol_table};

@@ -1,5 +1,6 @@
 //! What the file of a library tells before it is loaded.
 
+use crate::folders::from_origin;
 use crate::headers::{Dependencies, Headers};
 use crate::program::has_go_runtime;
 use gondwana_page::PAGE_SIZE;
@@ -28,10 +29,8 @@ impl LibraryFile {
     #[must_use]
     pub fn read(path: &Path) -> Option<Self> {
         let mut library = Self::parse(&ReadCache::new(File::open(path).ok()?))?;
-        let own = path.parent().map_or(String::new(), |folder| folder.display().to_string());
         for folder in &mut library.folders {
-            let text = folder.display().to_string();
-            *folder = text.replace("${ORIGIN}", &own).replace("$ORIGIN", &own).into();
+            *folder = from_origin(folder, path);
         }
         Some(library)
     }

@@ -247,23 +247,8 @@ unsafe extern "C" fn prepare(
     }
 }
 
-/// # Safety
-/// As the C library's `makecontext`.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-pub(super) unsafe extern "C" fn makecontext() {
-    naked_asm!(
-        "push rbp",
-        "mov rbp, rsp",
-        "sub rsp, 32",
-        "mov [rsp], rcx",
-        "mov [rsp + 8], r8",
-        "mov [rsp + 16], r9",
-        "mov rcx, rsp",
-        "lea r8, [rbp + 16]",
-        "call {prepare}",
-        "leave",
-        "ret",
-        prepare = sym prepare,
-    )
+crate::variadic_words! {
+    /// # Safety
+    /// As the C library's `makecontext`.
+    makecontext by prepare;
 }

@@ -40,6 +40,7 @@ mod synchronising;
 mod system_calls;
 mod thread_memory;
 mod traps;
+mod variadic_words;
 
 use gondwana_interpose::errno;
 

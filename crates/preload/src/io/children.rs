@@ -5,7 +5,7 @@
 
 use super::asking;
 use super::buffers::Buffer;
-use super::descriptors::{Place, There, place};
+use super::descriptors::{Place, There, described, place};
 use super::written::written;
 use crate::pthread::cancel::at_point_if;
 use gondwana_locks::lock;
@@ -272,7 +272,7 @@ fn child_of(descriptor: id_t) -> Option<(pid_t, bool)> {
 /// It only takes a number.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn gondwana_child_of(descriptor: c_int) -> pid_t {
-    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).unwrap_or_default();
+    let text = described(gondwana_sys::process(), descriptor);
     let process = text.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
     match process {
         Some(process @ 1..) => process,

@@ -2,7 +2,7 @@
 
 use super::opened;
 use gondwana_elf::loaded::{self, LoadedObject};
-use gondwana_elf::{cached_library, find_in, loader_folders};
+use gondwana_elf::{cached_library, find_in, from_origin, loader_folders};
 use std::ffi::{CStr, OsStr};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -56,18 +56,12 @@ pub(super) fn find(folders: &[PathBuf], name: &CStr) -> Option<PathBuf> {
     find_in(folders, path_of(name)).or_else(|| cached_library(path_of(name)))
 }
 
-/// A path as the loader takes it: `$ORIGIN` is the folder of the object that names it.
+/// A path that code at `caller` names, as the loader takes it.
 fn expanded(path: &Path, caller: usize) -> PathBuf {
-    let text = path.display().to_string();
-    if !["$ORIGIN", "${ORIGIN}"].iter().any(|origin| text.contains(origin)) {
-        return path.into();
-    }
     // SAFETY: it is the caller's.
     let object = unsafe { loaded::at(caller) }.map(|object| object.path.to_owned());
     let file = object.filter(|file| !file.as_os_str().is_empty()).or_else(|| std::env::current_exe().ok());
-    let own =
-        file.as_deref().and_then(Path::parent).map_or(String::new(), |folder| folder.display().to_string());
-    text.replace("${ORIGIN}", &own).replace("$ORIGIN", &own).into()
+    from_origin(path, &file.unwrap_or_default())
 }
 
 fn path_of(name: &CStr) -> &Path {

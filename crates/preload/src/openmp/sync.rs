@@ -2,7 +2,7 @@
 //! waits.
 
 use crate::exit::flush_before_unlock;
-use gondwana_node::{Announcement, Arrival, Caller, Claim, Construct, DispatchRing, MutexKind, Node, Object};
+use gondwana_node::{Announcement, Arrival, Claim, Construct, DispatchRing, MutexKind, Node, Object};
 use gondwana_topology::NodeSet;
 use std::ops::Range;
 
@@ -143,19 +143,11 @@ pub(super) fn pass_turn(construct: Construct, settled: u64, turns: (u64, u64)) {
 
 /// Memory that all threads can use.
 pub(super) fn allocate(bytes: usize, align: usize) -> *mut u8 {
-    let address = match Node::current() {
-        Some(node) => {
-            node.allocate(bytes, align.max(gondwana_interpose::MALLOC_ALIGNMENT), Caller::NONE).unwrap_or(0)
-        }
-        // SAFETY: plain allocation.
-        None => unsafe {
-            crate::private::Private::memalign(align.max(gondwana_interpose::MALLOC_ALIGNMENT), bytes) as usize
-        },
-    };
-    if address == 0 {
+    let place = crate::alloc::get_aligned(bytes, align.max(gondwana_interpose::MALLOC_ALIGNMENT));
+    if place.is_null() {
         crate::report::fatal("OpenMP: out of memory");
     }
-    address as *mut u8
+    place.cast()
 }
 
 /// Shared memory with one value.

@@ -110,22 +110,29 @@ pub(crate) unsafe extern "C" fn tgkill(process: pid_t, thread: pid_t, signal: c_
     }
 }
 
-/// Takes one of some signals that are pending for this process. Gives the signal, or 0 for none.
-pub(crate) fn take_here(mask: u64) -> c_int {
+/// Takes one of some signals that are pending for this process; `None` if none is.
+pub(super) fn take(mask: u64) -> Option<siginfo_t> {
     let before = crate::errno::get();
     let at_once = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: private memory; the kernel's sets are 64 bits.
-    let signal = unsafe {
-        gondwana_sys::syscall!(
+    // SAFETY: all zero is a valid description; private memory; the kernel's sets are 64 bits.
+    let (taken, info) = unsafe {
+        let mut info: siginfo_t = std::mem::zeroed();
+        let taken = gondwana_sys::syscall!(
             libc::SYS_rt_sigtimedwait,
             &raw const mask,
-            std::ptr::null_mut::<siginfo_t>(),
+            &raw mut info,
             &raw const at_once,
             size_of::<u64>()
-        )
+        );
+        (taken, info)
     };
     crate::errno::set(before);
-    c_int::try_from(signal.max(0)).unwrap_or(0)
+    (taken > 0).then_some(info)
+}
+
+/// For a thread of another node: takes one of some signals that are pending for this process. Gives the signal, or 0 for none.
+pub(crate) fn take_here(mask: u64) -> c_int {
+    take(mask).map_or(0, |info| info.si_signo)
 }
 
 fn as_time(time: Duration) -> timespec {

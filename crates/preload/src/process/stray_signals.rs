@@ -3,10 +3,11 @@
 //! Signals to the process come to node 0, whose kernel keeps them as long as all threads of it block them. The process's first thread, which does nothing
 //! else, looks for such signals, and sends them on to a node with a thread that takes them.
 
+use super::kill;
 use crate::blocked_signals::blocks;
 use gondwana_node::{Node, ProcessChange};
 use gondwana_topology::NodeId;
-use libc::{c_int, pollfd, siginfo_t};
+use libc::{c_int, pollfd};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -117,30 +118,13 @@ fn send_on(node: &'static Node, signal: c_int) -> bool {
     }
     let takes = |other: &NodeId| node.change_on_node(other.index(), ProcessChange::Takes { signal }).is_ok();
     let Some(other) = node.others().find(takes) else { return false };
-    let Some(value) = take(signal) else { return true };
+    // Somebody else may have taken it.
+    let Some(info) = kill::take(1 << (signal - 1)) else { return true };
+    // SAFETY: a signal with this code has come with a value.
+    let value = (info.si_code == libc::SI_QUEUE).then(|| unsafe { info.si_value().sival_ptr } as u64);
     // A node that is gone takes the run with it.
     let _ = node.change_on_node(other.index(), ProcessChange::Kill { group: false, signal, value });
     true
-}
-
-/// Takes a signal that is pending here, with the value that has come with it if one has; `None` if somebody else has taken it.
-fn take(signal: c_int) -> Option<Option<u64>> {
-    let (set, at_once) = (1_u64 << (signal - 1), libc::timespec { tv_sec: 0, tv_nsec: 0 });
-    // SAFETY: all zero is a valid description; the kernel reads and writes private variables.
-    unsafe {
-        let mut info: siginfo_t = std::mem::zeroed();
-        let taken = gondwana_sys::syscall!(
-            libc::SYS_rt_sigtimedwait,
-            &raw const set,
-            &raw mut info,
-            &raw const at_once,
-            size_of::<u64>()
-        );
-        (taken > 0).then(|| {
-            let has_value = info.si_code == libc::SI_QUEUE;
-            has_value.then(|| info.si_value().sival_ptr as u64)
-        })
-    }
 }
 
 /// 0 if a thread of this node does not block a signal, and else an error number. By system calls: the functions that close a folder tell

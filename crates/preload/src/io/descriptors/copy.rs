@@ -13,17 +13,7 @@ pub(super) enum Lasting {
 impl Lasting {
     /// What another process's descriptor does.
     pub(super) fn of(process: c_int, number: c_int) -> Self {
-        let (path, mut text) = (format!("/proc/{process}/fdinfo/{number}\0"), vec![0_u8; 256]);
-        // SAFETY: a string, and memory as long as told, all of it private.
-        let read = unsafe {
-            let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-            let file = gondwana_sys::syscall!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0);
-            let read = gondwana_sys::syscall!(libc::SYS_read, file, text.as_mut_ptr(), text.len());
-            gondwana_sys::syscall!(libc::SYS_close, file);
-            read
-        };
-        text.truncate(usize::try_from(read).unwrap_or(0));
-        let text = String::from_utf8_lossy(&text);
+        let text = described(process, number);
         let flags =
             text.lines().find_map(|line| c_int::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
         if flags.is_some_and(|flags| flags & libc::O_CLOEXEC == 0) {
@@ -40,6 +30,21 @@ impl Lasting {
             Self::AcrossExec => 0,
         }
     }
+}
+
+/// What the system says of a descriptor of a process, a line for each fact; nothing if there is none.
+pub(crate) fn described(process: c_int, number: c_int) -> String {
+    let (path, mut text) = (format!("/proc/{process}/fdinfo/{number}\0"), vec![0_u8; 256]);
+    // SAFETY: a string, and memory as long as told, all of it private.
+    let read = unsafe {
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        let file = gondwana_sys::syscall!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0);
+        let read = gondwana_sys::syscall!(libc::SYS_read, file, text.as_mut_ptr(), text.len());
+        gondwana_sys::syscall!(libc::SYS_close, file);
+        read
+    };
+    text.truncate(usize::try_from(read).unwrap_or(0));
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// A copy of another process's descriptor, at a new number here; negative if it cannot be had.

@@ -29,7 +29,7 @@ mod watch;
 pub(crate) use borrow::{close_here, close_with_copies, forget, lend, recall};
 pub(crate) use calls::close;
 pub(crate) use calls::fsync;
-pub(crate) use copy::fetch;
+pub(crate) use copy::{described, fetch};
 pub(crate) use extend::{copying, extend_after_failure, give_here, opened};
 pub(crate) use for_others::{call_at_once, call_here};
 pub(crate) use limit::{believed, for_child, for_exec, withdraw};

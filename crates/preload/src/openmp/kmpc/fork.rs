@@ -171,7 +171,13 @@ impl Call {
 }
 
 /// Runs a region: `arguments` are those behind the function.
-unsafe extern "C" fn fork(count: c_int, microtask: Microtask, registers: *const usize, stack: *const usize) {
+unsafe extern "C" fn fork(
+    _place: Place,
+    count: c_int,
+    microtask: Microtask,
+    registers: *const usize,
+    stack: *const usize,
+) {
     // SAFETY: the caller passes so many arguments; the body takes what it needs from the call.
     unsafe {
         let call = gathered(count, microtask, registers, stack);
@@ -182,6 +188,7 @@ unsafe extern "C" fn fork(count: c_int, microtask: Microtask, registers: *const 
 
 /// Runs a league: one team after the other in the calling thread.
 unsafe extern "C" fn fork_teams(
+    _place: Place,
     count: c_int,
     microtask: Microtask,
     registers: *const usize,
@@ -195,37 +202,12 @@ unsafe extern "C" fn fork_teams(
     }
 }
 
-/// Defines functions with any number of arguments, which pass on where those are: three in registers, the others on the stack.
-macro_rules! variadic {
-    ($($name:ident by $function:ident;)*) => {$(
-        /// # Safety
-        /// Called by code that clang has compiled.
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        pub(crate) unsafe extern "C" fn $name(place: Place, count: c_int, microtask: Microtask) {
-            naked_asm!(
-                "push rbp",
-                "mov rbp, rsp",
-                "sub rsp, 32",
-                "mov [rsp], rcx",
-                "mov [rsp + 8], r8",
-                "mov [rsp + 16], r9",
-                "mov edi, esi",
-                "mov rsi, rdx",
-                "mov rdx, rsp",
-                "lea rcx, [rbp + 16]",
-                "call {}",
-                "mov rsp, rbp",
-                "pop rbp",
-                "ret",
-                sym $function
-            )
-        }
-    )*};
-}
-
-variadic! {
+crate::variadic_words! {
+    /// # Safety
+    /// Called by code that clang has compiled.
     __kmpc_fork_call by fork;
+    /// # Safety
+    /// Called by code that clang has compiled.
     __kmpc_fork_teams by fork_teams;
 }
 
