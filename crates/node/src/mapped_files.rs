@@ -52,6 +52,13 @@ impl MappedFiles {
         }
     }
 
+    /// True for an address that only mapped files have.
+    #[must_use]
+    #[inline(always)]
+    pub const fn hold(address: usize) -> bool {
+        address.wrapping_sub(ALL.start) < ALL.end - ALL.start
+    }
+
     /// True if all nodes map the same files.
     #[must_use]
     pub fn are_together(&self) -> bool {

@@ -116,7 +116,10 @@ macro_rules! shared_or_real {
                     },
                 }
             }
-            $(if gondwana_node::Node::current().is_some_and(|$known| $at_hand) {
+            // An object in a mapped file may be the C library's now, after one of the runtime's in its place.
+            $(if !gondwana_node::MappedFiles::hold($object as usize)
+                && gondwana_node::Node::current().is_some_and(|$known| $at_hand)
+            {
                 return 0;
             })?
             whole($object $(, $argument)*)
