@@ -27,7 +27,7 @@ pub(crate) struct KernelAction {
 }
 
 /// The flag of an action with such code, which the kernel must be told.
-pub(crate) const HAS_RESTORER: u64 = 0x0400_0000;
+pub(crate) const HAS_RESTORER: c_int = 0x0400_0000;
 
 /// The signals of faults and traps, which this library needs, so that the program blocks them for no thread.
 const NEEDED: [c_int; 3] = [libc::SIGBUS, libc::SIGSEGV, libc::SIGTRAP];
@@ -322,27 +322,64 @@ pub(crate) fn put_in_force_here(signal: c_int, handler: usize, flags: c_int, mas
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
     // The C library refuses those that it keeps to itself.
-    let node = Node::current().filter(|_| (1..65).contains(&signal) && !(32..34).contains(&signal));
-    let Some(node) = node else { return real_sigaction(signal, new, old) };
-    let before = WANTED.get(signal);
+    if !(1..65).contains(&signal) || (32..34).contains(&signal) {
+        return real_sigaction(signal, new, old);
+    }
     // SAFETY: the caller passes null or a valid action.
-    if let Some(&action) = unsafe { new.as_ref() } {
-        let change = ProcessChange::Action {
+    let new = unsafe { new.as_ref() }.map(|&new| Action {
+        // As the C library has it, whose actions have code that handlers return to.
+        sa_flags: new.sa_flags | HAS_RESTORER,
+        ..new
+    });
+    let before = match Node::current() {
+        Some(node) => set_everywhere(node, signal, new),
+        None => set_in_child(signal, new),
+    };
+    match before {
+        Ok(before) => {
+            if !old.is_null() {
+                // SAFETY: the caller passes null or a place for an action.
+                unsafe { *old = before };
+            }
+            0
+        }
+        Err(error) => {
+            crate::errno::set(error);
+            -1
+        }
+    }
+}
+
+/// Sets an action of the program, if there is a new one. Returns the one before.
+///
+/// # Errors
+/// The error number.
+fn set_everywhere(node: &'static Node, signal: c_int, new: Option<Action>) -> Result<Action, c_int> {
+    let before = WANTED.get(signal);
+    if let Some(action) = new {
+        put_in_force(signal, action)?;
+        node.change_elsewhere(ProcessChange::Action {
             signal,
             handler: action.sa_sigaction as u64,
             flags: action.sa_flags,
             mask: bits(&action.sa_mask),
-        };
-        if let Err(error) = put_in_force(signal, action).and_then(|()| node.change_elsewhere(change)) {
-            crate::errno::set(error);
-            return -1;
-        }
+        })?;
     }
-    if !old.is_null() {
-        // SAFETY: the caller passes null or a place for an action.
-        unsafe { *old = before };
+    Ok(before)
+}
+
+/// As [`set_everywhere`], in a process that is no node: a child, in which the actions of its parent hold until it sets others.
+fn set_in_child(signal: c_int, new: Option<Action>) -> Result<Action, c_int> {
+    let mut before = default();
+    let place = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    if real_sigaction(signal, place, &raw mut before) != 0 {
+        return Err(crate::errno::get());
     }
-    0
+    let own = [on_fault as *const (), on_crash as *const (), on_signal as *const ()];
+    if own.into_iter().any(|own| own as usize == before.sa_sigaction) {
+        before = WANTED.get(signal);
+    }
+    Ok(before)
 }
 
 /// Defines variants of `signal` with other flags.

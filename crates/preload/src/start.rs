@@ -255,6 +255,8 @@ unsafe extern "C" fn enter(start: *mut c_void) -> *mut c_void {
     let start = unsafe { &*start.cast::<Start>() };
     // Before anything else is registered, so that they run last.
     exit::register_last_handlers();
+    // As a process begins. Programs look at it after calls that succeed.
+    crate::errno::set(0);
     constructors::run(start.argc, start.argv, process::environment::present());
     start.go();
     std::ptr::null_mut()

@@ -46,14 +46,14 @@ unsafe fn act(signal: c_int, new: *const KernelAction, old: *mut KernelAction) -
         let new = new.as_ref().map(|new| {
             let mut action: libc::sigaction = zeroed();
             action.sa_sigaction = new.handler;
-            action.sa_flags = low_half(to_usize(new.flags & !HAS_RESTORER)).cast_signed();
+            action.sa_flags = low_half(to_usize(new.flags)).cast_signed() & !HAS_RESTORER;
             action.sa_mask = set_of(new.mask);
             action
         });
         let mut before: libc::sigaction = zeroed();
         let result = libc::sigaction(signal, new.as_ref().map_or(null(), |new| new), &raw mut before);
         if result == 0 && !old.is_null() {
-            let flags = u64::from(before.sa_flags.cast_unsigned());
+            let flags = u64::from((before.sa_flags & !HAS_RESTORER).cast_unsigned());
             *old = KernelAction {
                 handler: before.sa_sigaction,
                 flags,

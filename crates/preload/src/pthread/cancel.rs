@@ -359,7 +359,7 @@ unsafe extern "C" fn return_from_handler() {
 pub(crate) fn handle_signal() {
     let action = KernelAction {
         handler: on_signal as *const () as usize,
-        flags: u64::from((libc::SA_SIGINFO | libc::SA_ONSTACK).cast_unsigned()) | HAS_RESTORER,
+        flags: u64::from((libc::SA_SIGINFO | libc::SA_ONSTACK | HAS_RESTORER).cast_unsigned()),
         restorer: return_from_handler as *const () as usize,
         mask: 0,
     };
