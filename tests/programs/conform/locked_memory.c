@@ -1,4 +1,4 @@
-/* Memory that the program has locked (mlock) is read and written by all threads, as other memory is. */
+/* Memory that the program has locked (mlock, mlockall) is read and written by all threads, as other memory is. */
 #include "../harness.h"
 #include <sys/mman.h>
 
@@ -34,6 +34,10 @@ int main(int argc, char **argv)
     /* Where a user may not lock so much, there is nothing to try. */
     if (mlock(words, PAGES * PAGE) != 0 && errno != ENOMEM && errno != EPERM)
         fail("mlock: %s", strerror(errno));
+    EXPECT(-1, mlockall(0));
+    EXPECT(-1, mlockall(8));
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0 && errno != ENOMEM && errno != EPERM)
+        fail("mlockall: %s", strerror(errno));
     pthread_barrier_init(&barrier, NULL, (unsigned)threads);
     return verdict(run_threads(threads, work), "a word of locked memory has another value");
 }

@@ -1,5 +1,6 @@
-/* A file that is mapped to be read, by a descriptor that can only be read, and written by another one. */
+/* A file that is mapped to be read, by a descriptor that can only be read, and written by another one. Mappings that cannot be fail as natively. */
 #include "../harness.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -32,6 +33,13 @@ static void *write_each(void *descriptor)
     return NULL;
 }
 
+static void refused(int error, void *at, size_t length, int flags, int file)
+{
+    errno = 0;
+    EXPECT(1, mmap(at, length, PROT_READ, flags, file, 0) == MAP_FAILED);
+    EXPECT(error, errno);
+}
+
 int main(int argc, char **argv)
 {
     parse(argc, argv, 3, 20);
@@ -41,9 +49,18 @@ int main(int argc, char **argv)
     EXPECT(0, ftruncate(file, 2 * PAGE));
     int other = open(name, O_RDONLY);
     REQUIRE(other >= 0);
+    int only_written = open(name, O_WRONLY);
+    int folder = open(".", O_RDONLY);
     EXPECT(0, unlink(name));
+    refused(EACCES, NULL, PAGE, MAP_PRIVATE, only_written);
+    refused(ENODEV, NULL, PAGE, MAP_PRIVATE, folder);
+    refused(EBADF, NULL, PAGE, MAP_SHARED, -1);
+    refused(EINVAL, NULL, 0, MAP_PRIVATE, other);
+    refused(EINVAL, NULL, PAGE, 0, other);
+    refused(ENOMEM, NULL, (size_t)-PAGE, MAP_PRIVATE, other);
     mapped = mmap(NULL, 2 * PAGE, PROT_READ, MAP_SHARED, other, 0);
     REQUIRE(mapped != MAP_FAILED);
+    refused(EINVAL, (char *)mapped + 8, PAGE, MAP_PRIVATE | MAP_FIXED, other);
     EXPECT(0, close(other));
     EXPECT(0, pthread_barrier_init(&barrier, NULL, (unsigned)threads + 1));
     pthread_t writer;

@@ -174,6 +174,7 @@ calls! {
     SYS_madvise: madvise(a, b, c);
     SYS_msync: msync(a, b, c);
     SYS_mincore: mincore(a, b, c);
+    SYS_mlockall: mlockall(a);
     SYS_shmat: shmat(a, b, c);
     SYS_shmdt: shmdt(a);
 

@@ -16,12 +16,16 @@ mod file_copy;
 mod files;
 mod forbidden;
 pub(crate) mod kernel;
+pub(crate) mod locking;
 pub(crate) mod low;
 mod pages;
 pub(crate) mod program_break;
 mod protection;
 pub(crate) mod protection_keys;
 mod segments;
+
+/// How many addresses a process has on x86-64 with page tables of four levels.
+const ADDRESSES: usize = 1 << 47;
 
 pub(crate) use file_copy::FileCopy;
 pub(crate) use files::{change_file_here, map_everywhere, tell_of_copies};
@@ -63,9 +67,12 @@ unsafe extern "C" fn map(
     };
     let anonymous = flags & libc::MAP_ANONYMOUS != 0 || file_kind == files::Kind::Zeros;
     let is_fixed = flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0;
-    if let Some(node) = Node::current()
-        && length > 0
+    if Node::current().is_some()
+        && let Some(error) = wrong_argument(address as usize, length, flags)
     {
+        return failed(error);
+    }
+    if let Some(node) = Node::current() {
         if flags & libc::MAP_ANONYMOUS != 0
             && files::is_shared(flags)
             && !is_fixed
@@ -96,10 +103,10 @@ unsafe extern "C" fn map(
     let readable = protection & libc::PROT_READ != 0;
     let copied = readable && (flags & libc::MAP_PRIVATE != 0 || protection & libc::PROT_WRITE == 0);
     let is_shared = |node: &Node| node.is_shared(address as usize);
+    let mut stays = false;
     // The code of files is the same on all nodes only if each maps them: those mappings stay node-local, unless they take the place of
     // shared memory.
     if let Some(node) = Node::current()
-        && length > 0
         && (anonymous || protection & libc::PROT_EXEC == 0 || is_fixed && is_shared(node))
     {
         let file = (!anonymous).then_some((fd, offset));
@@ -123,15 +130,28 @@ unsafe extern "C" fn map(
             }
             return change::replace(node, address as usize, length, protection, file);
         }
-        if !anonymous && readable {
-            node.refuse("a writable shared mapping of a device, or at an address of the program's choice: its pages stay on the node that maps it");
-        }
+        stays = !anonymous && readable;
     }
     if flags & libc::MAP_ANONYMOUS == 0 && !crate::io::descriptors::is_here(fd, "mmap") {
         return libc::MAP_FAILED;
     }
     // SAFETY: forwards the caller's arguments.
-    unsafe { kernel::mmap(address, length, protection, flags, fd, offset) }
+    let mapped = unsafe { kernel::mmap(address, length, protection, flags, fd, offset) };
+    if let Some(node) = Node::current().filter(|_| stays && mapped != libc::MAP_FAILED) {
+        node.refuse("a writable shared mapping of a device, or at an address of the program's choice: its pages stay on the node that maps it");
+    }
+    mapped
+}
+
+/// What the kernel says of arguments that no mapping can have; the C library's `mmap` looks at nothing.
+fn wrong_argument(address: usize, length: size_t, flags: c_int) -> Option<c_int> {
+    let is_fixed = flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0;
+    let has_kind = files::is_shared(flags) || flags & libc::MAP_TYPE == libc::MAP_PRIVATE;
+    let wrong = length == 0 || !has_kind || is_fixed && !address.is_multiple_of(PAGE_SIZE);
+    if wrong {
+        return Some(libc::EINVAL);
+    }
+    (length > ADDRESSES).then_some(libc::ENOMEM)
 }
 
 /// What a function that makes a mapping gives if it cannot.

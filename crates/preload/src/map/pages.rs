@@ -40,7 +40,7 @@ pub(super) fn read_file(
         match got {
             0 => break,
             1.. => done += got.cast_unsigned(),
-            _ => return crate::errno::get(),
+            _ => return unmappable(fd, crate::errno::get()),
         }
     }
     let start = address + done.next_multiple_of(PAGE_SIZE);
@@ -49,4 +49,15 @@ pub(super) fn read_file(
         return 0;
     }
     protect(node, Forbidden { start, end, protection: libc::PROT_NONE, beyond_file: true })
+}
+
+/// What `mmap` gives for a file that cannot be read, for which `pread` gave this error number.
+fn unmappable(fd: c_int, error: c_int) -> c_int {
+    // SAFETY: touches no memory.
+    let is_open = || unsafe { libc::fcntl(fd, libc::F_GETFL) } >= 0;
+    match error {
+        libc::EBADF if is_open() => libc::EACCES,
+        libc::EISDIR | libc::ESPIPE => libc::ENODEV,
+        _ => error,
+    }
 }
