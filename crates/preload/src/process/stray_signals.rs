@@ -23,7 +23,7 @@ static BEGINS: AtomicU32 = AtomicU32::new(0);
 static PENDING: OnceLock<OwnedFd> = OnceLock::new();
 
 /// How long the thread pauses before it looks at a signal that is pending, and at most before it looks again: most are taken at once.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(64));
+const PAUSES: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(64));
 
 /// The program handles a signal from now on, or no more.
 pub(crate) fn note(signal: c_int, is_handled: bool) {
