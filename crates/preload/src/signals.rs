@@ -411,6 +411,36 @@ fn handle(number: c_int, handler: usize, flags: c_int) -> usize {
     if unsafe { sigaction(number, &new, &mut old) } == 0 { old.sa_sigaction } else { libc::SIG_ERR }
 }
 
+/// The C library's own calls another `sigaction` inside.
+///
+/// # Safety
+/// As the C library's `sigset`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sigset(number: c_int, handler: usize) -> usize {
+    /// Stands for a signal that is blocked.
+    const HOLD: usize = 2;
+    // SAFETY: the sets are ours, and an invalid number is refused.
+    unsafe {
+        let (mut only, mut blocked): (sigset_t, sigset_t) = (zeroed(), zeroed());
+        if libc::sigaddset(&mut only, number) != 0 {
+            return libc::SIG_ERR;
+        }
+        let mut old = default();
+        let done = if handler == HOLD {
+            sigaction(number, std::ptr::null(), &raw mut old)
+        } else {
+            let mut new = default();
+            new.sa_sigaction = handler;
+            sigaction(number, &raw const new, &raw mut old)
+        };
+        let how = if handler == HOLD { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+        if done != 0 || libc::sigprocmask(how, &raw const only, &raw mut blocked) != 0 {
+            return libc::SIG_ERR;
+        }
+        if libc::sigismember(&raw const blocked, number) == 1 { HOLD } else { old.sa_sigaction }
+    }
+}
+
 /// # Safety
 /// As the C library's `sigignore`.
 #[unsafe(no_mangle)]

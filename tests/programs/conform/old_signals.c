@@ -4,6 +4,9 @@
 #include "../harness.h"
 #include <signal.h>
 
+/* The C library says that of sigset. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 static pthread_barrier_t barrier;
 static int *shared;
 static volatile sig_atomic_t handled[MAX_THREADS];
@@ -54,5 +57,9 @@ int main(int argc, char **argv)
     EXPECT(threads, shared[15 * PAGE / sizeof(int)]);
     REQUIRE(sysv_signal(SIGBUS, SIG_DFL) == unexpected);
     REQUIRE(sysv_signal(SIGUSR1, SIG_DFL) == count);
+    REQUIRE(sigset(SIGUSR1, count) == SIG_DFL);
+    REQUIRE(sigset(SIGUSR1, SIG_HOLD) == count);
+    REQUIRE(sigset(SIGUSR1, SIG_IGN) == SIG_HOLD);
+    REQUIRE(sigset(SIGUSR1, SIG_DFL) == SIG_IGN);
     return pass();
 }

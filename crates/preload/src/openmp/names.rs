@@ -6,8 +6,8 @@ use std::process::Command;
 
 /// What clang's library serves besides: tools, atomic instructions for which there is a function (programs that call them run under `sc`), what
 /// its own modules call, and hints (how long threads poll, what they are bound to).
-const OTHERS_OF_CLANG: [&str; 7] =
-    ["ompt_", "omp_control_tool", "__kmpc_atomic_", "__kmp_", "___kmp_", "kmp_", "_You_must_link"];
+const OTHERS_OF_CLANG: [&str; 8] =
+    ["ompt_", "omp_control_tool", "__kmpc_atomic_", "__kmp_", "___kmp_", "kmp_", "kmpc_", "_You_must_link"];
 
 /// What it serves of clang's own entry points.
 const SERVED_BY_CLANG: &str = "
