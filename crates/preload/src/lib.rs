@@ -19,6 +19,7 @@ mod main_thread;
 mod map;
 mod next_function;
 mod numbers;
+mod old_signals;
 mod openmp;
 mod operators;
 mod plt_stubs;

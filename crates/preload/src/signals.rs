@@ -3,7 +3,7 @@
 use crate::handler_frame::Handler;
 use crate::numbers::many;
 use crate::private_stack::uninterrupted;
-use crate::process::stray_signals;
+use crate::process::{result_of, stray_signals};
 use crate::{
     accesses, handler_stack, locked, main_thread, private_stack, redirect, synchronising, system_calls,
     thread_memory,
@@ -251,7 +251,7 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
     }
 }
 
-fn default() -> Action {
+pub(crate) fn default() -> Action {
     // SAFETY: all zero is the default action with an empty mask.
     unsafe { zeroed() }
 }
@@ -335,19 +335,12 @@ pub(crate) unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old
         Some(node) => set_everywhere(node, signal, new),
         None => set_in_child(signal, new),
     };
-    match before {
-        Ok(before) => {
-            if !old.is_null() {
-                // SAFETY: the caller passes null or a place for an action.
-                unsafe { *old = before };
-            }
-            0
+    result_of(before.map(|before| {
+        if !old.is_null() {
+            // SAFETY: the caller passes null or a place for an action.
+            unsafe { *old = before };
         }
-        Err(error) => {
-            crate::errno::set(error);
-            -1
-        }
-    }
+    }))
 }
 
 /// Sets an action of the program, if there is a new one. Returns the one before.
@@ -380,72 +373,6 @@ fn set_in_child(signal: c_int, new: Option<Action>) -> Result<Action, c_int> {
         before = WANTED.get(signal);
     }
     Ok(before)
-}
-
-/// Defines variants of `signal` with other flags.
-macro_rules! handling {
-    ($($name:ident with $flags:expr;)*) => {$(
-        /// # Safety
-        /// As the C library's function of this name.
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name(number: c_int, handler: usize) -> usize {
-            handle(number, handler, $flags)
-        }
-    )*};
-}
-
-handling! {
-    signal with libc::SA_RESTART;
-    bsd_signal with libc::SA_RESTART;
-    ssignal with libc::SA_RESTART;
-    // `signal` for programs that are compiled for System V semantics.
-    __sysv_signal with libc::SA_RESETHAND | libc::SA_NODEFER;
-    sysv_signal with libc::SA_RESETHAND | libc::SA_NODEFER;
-}
-
-fn handle(number: c_int, handler: usize, flags: c_int) -> usize {
-    let (mut new, mut old) = (default(), default());
-    new.sa_sigaction = handler;
-    new.sa_flags = flags;
-    // SAFETY: both are valid.
-    if unsafe { sigaction(number, &new, &mut old) } == 0 { old.sa_sigaction } else { libc::SIG_ERR }
-}
-
-/// The C library's own calls another `sigaction` inside.
-///
-/// # Safety
-/// As the C library's `sigset`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn sigset(number: c_int, handler: usize) -> usize {
-    /// Stands for a signal that is blocked.
-    const HOLD: usize = 2;
-    // SAFETY: the sets are ours, and an invalid number is refused.
-    unsafe {
-        let (mut only, mut blocked): (sigset_t, sigset_t) = (zeroed(), zeroed());
-        if libc::sigaddset(&mut only, number) != 0 {
-            return libc::SIG_ERR;
-        }
-        let mut old = default();
-        let done = if handler == HOLD {
-            sigaction(number, std::ptr::null(), &raw mut old)
-        } else {
-            let mut new = default();
-            new.sa_sigaction = handler;
-            sigaction(number, &raw const new, &raw mut old)
-        };
-        let how = if handler == HOLD { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
-        if done != 0 || libc::sigprocmask(how, &raw const only, &raw mut blocked) != 0 {
-            return libc::SIG_ERR;
-        }
-        if libc::sigismember(&raw const blocked, number) == 1 { HOLD } else { old.sa_sigaction }
-    }
-}
-
-/// # Safety
-/// As the C library's `sigignore`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn sigignore(number: c_int) -> c_int {
-    if handle(number, libc::SIG_IGN, 0) == libc::SIG_ERR { -1 } else { 0 }
 }
 
 /// With the fault signals blocked, the next fault on shared memory would kill the process.

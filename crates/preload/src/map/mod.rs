@@ -24,12 +24,12 @@ mod protection;
 pub(crate) mod protection_keys;
 mod segments;
 
-/// How many addresses a process has on x86-64 with page tables of four levels.
-const ADDRESSES: usize = 1 << 47;
-
 pub(crate) use file_copy::FileCopy;
 pub(crate) use files::{change_file_here, map_everywhere, tell_of_copies};
 pub(crate) use protection::{allow_again, allow_here, forbid_here, is_beyond_file, protect_here};
+
+/// How many addresses a process has on x86-64 with page tables of four levels.
+const ADDRESSES: usize = 1 << 47;
 
 /// `mmap` and `mmap64`, called from `slot`, the place of their return address.
 unsafe extern "C" fn map(
@@ -67,12 +67,10 @@ unsafe extern "C" fn map(
     };
     let anonymous = flags & libc::MAP_ANONYMOUS != 0 || file_kind == files::Kind::Zeros;
     let is_fixed = flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0;
-    if Node::current().is_some()
-        && let Some(error) = wrong_argument(address as usize, length, flags)
-    {
-        return failed(error);
-    }
     if let Some(node) = Node::current() {
+        if let Some(error) = wrong_argument(address as usize, length, flags, is_fixed) {
+            return failed(error);
+        }
         if flags & libc::MAP_ANONYMOUS != 0
             && files::is_shared(flags)
             && !is_fixed
@@ -144,8 +142,7 @@ unsafe extern "C" fn map(
 }
 
 /// What the kernel says of arguments that no mapping can have; the C library's `mmap` looks at nothing.
-fn wrong_argument(address: usize, length: size_t, flags: c_int) -> Option<c_int> {
-    let is_fixed = flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0;
+fn wrong_argument(address: usize, length: size_t, flags: c_int, is_fixed: bool) -> Option<c_int> {
     let has_kind = files::is_shared(flags) || flags & libc::MAP_TYPE == libc::MAP_PRIVATE;
     let wrong = length == 0 || !has_kind || is_fixed && !address.is_multiple_of(PAGE_SIZE);
     if wrong {

@@ -13,9 +13,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 const NANOSECONDS: c_long = 1_000_000_000;
 const MICROSECONDS: c_long = 1_000_000;
-const MILLISECOND: c_long = 1_000_000;
 /// For how long it is enough to know what nodes on other computers have used, in nanoseconds: a tick of most kernels.
-const TOLD_FOR: c_long = MILLISECOND;
+const TOLD_FOR: c_long = NANOSECONDS / 1000;
 const ZERO: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// What a function of the C library with these arguments, a number and a place for its result, gives on each other node where it succeeds.
