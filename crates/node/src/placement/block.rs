@@ -9,9 +9,15 @@ use gondwana_page::{to_usize, whole_pages};
 use gondwana_rset::Placement;
 use gondwana_topology::NodeId;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How often homes that do not move are asked to.
 const ROUNDS: usize = 4;
+
+/// How often it is looked whether pages have arrived after a first time, and how long the first pause is: the next one is twice as
+/// long each time, 25 ms in all.
+const PAUSES: u32 = 8;
+const FIRST_PAUSE: Duration = Duration::from_micros(100);
 
 /// Pages that are given away without letting others have the node's lock in between.
 const GIVEN_AT_ONCE: u32 = 1024;
@@ -116,17 +122,26 @@ impl Node {
                     self.place(wanted.region, Some(wanted.placement), true);
                 }
             }
-            let found = self.found_homes(wanted);
-            let stray = |(index, home): (usize, &Option<NodeId>)| {
-                let asked = wanted.placement.node_of(index as u64, wanted.region.of, self.me);
-                asked.is_some() && *home != asked
-            };
             // A home that was just moving when it was asked to move elsewhere has to be asked again.
-            if !found.iter().enumerate().any(stray) {
+            if self.all_arrive(wanted) {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// True as soon as all pages are at their homes: those that are on their way are waited for, but not for long.
+    fn all_arrive(&'static self, wanted: &Wanted<'_>) -> bool {
+        let stray = |(index, home): (usize, Option<NodeId>)| {
+            let asked = wanted.placement.node_of(index as u64, wanted.region.of, self.me);
+            asked.is_some() && home != asked
+        };
+        let arrived = || !self.found_homes(wanted).into_iter().enumerate().any(stray);
+        arrived()
+            || (0..PAUSES).any(|doublings| {
+                std::thread::sleep(FIRST_PAUSE * (1 << doublings));
+                arrived()
+            })
     }
 
     fn found_homes(&'static self, wanted: &Wanted<'_>) -> Vec<Option<NodeId>> {
