@@ -17,7 +17,7 @@ const RUNS: [(usize, &[&str]); 5] = [
     (2, &["--consistency", "sc", "--fabric", "shm"]),
     (4, &["--consistency", "rc", "--fabric", "shm"]),
     (4, &["--consistency", "sc", "--fabric", "shm"]),
-    (2, &["--consistency", "rc", "--fabric", "tcp"]),
+    (3, &["--consistency", "rc", "--fabric", "tcp"]),
 ];
 
 /// Runs a program of a folder on nodes, with no named sets.

@@ -1,6 +1,6 @@
 //! Sharers of a `csm` page that fetch it again after each notice are sent what has changed instead.
 
-use gondwana_coherence::{Csm, CsmOptions, Event, HomeRole, Page};
+use gondwana_coherence::{Access, Csm, CsmOptions, Event, HomeRole, Page};
 use gondwana_testbed::scripted::{SIZE, Scripted, Seen};
 
 /// Updates in a row.
@@ -113,6 +113,25 @@ fn the_home_does_not_move_while_a_sharer_gets_updates() {
     let homes: Vec<_> =
         (0..3).filter(|&node| nodes.call(node, |it, _| it.home_role(Page(0))) == HomeRole::Home).collect();
     assert_eq!(homes, [1], "once nobody else reads, it moves");
+}
+
+#[test]
+fn the_home_moves_where_it_was_asked_to_though_a_sharer_gets_updates() {
+    for changes in [true, false] {
+        let mut nodes = nodes(3, with_updates());
+        nodes.write(0, 0, 1);
+        let told: Vec<_> = (0..3).map(|_| round(&mut nodes, 1, 2)).collect();
+        assert!(told.contains(&"update"), "{told:?}");
+        nodes.place(1, 0, 1, 1);
+        nodes.finish();
+        if changes {
+            nodes.write(1, 0, 1);
+        } else {
+            nodes.touch(1, 0, 1, Access::Write);
+        }
+        nodes.release(1);
+        assert_eq!(nodes.call(1, |it, _| it.home_role(Page(0))), HomeRole::Home, "changes: {changes}");
+    }
 }
 
 #[test]

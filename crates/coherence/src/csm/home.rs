@@ -331,7 +331,9 @@ impl Csm {
                 }
                 continue;
             }
-            if diff.is_empty() {
+            // Where the home is to be there, the others give up their copies, whatever was written.
+            let wanted = entry.valid && known.has(PINNED) && known.probable_home == origin;
+            if diff.is_empty() && !wanted {
                 self.settle_copied(page, env);
                 if let Some(history) = self.after_silent_writes(page, origin, entry.valid) {
                     grants.push(HomeGrant { page, history, notified: NodeSet::EMPTY });
@@ -346,7 +348,7 @@ impl Csm {
             patched += 1;
             let alone = self.known(&known).sharers.is_subset_of(origin);
             self.note_writer(page, origin);
-            let update = if self.can_update(page, env) { diff } else { &[] };
+            let update = if !wanted && self.can_update(page, env) { diff } else { &[] };
             let told = self.tell(page, (origin, flush.number), update, &mut notices, env);
             if alone {
                 self.settle_copied(page, env);
