@@ -5,13 +5,16 @@
 //! on the alternate stack that the program has set ([`crate::handler_frame`] has the kernel start them there). What was
 //! interrupted may be the runtime, on the private stack; then the handler leaves that part of it alone.
 
-use crate::private_stack::{LEFT, PART};
-use gondwana_node::Node;
-use libc::{c_int, c_void, sigset_t, stack_t};
+use crate::private_stack::{LEFT, PART, uninterrupted};
+use crate::signals::{ALL_BUT_NEEDED, block_only};
+use crate::thread_memory;
+use gondwana_locks::lock;
+use gondwana_node::{Node, Thread};
+use libc::{c_int, c_void, pid_t, stack_t};
 use std::cell::{Cell, UnsafeCell};
-use std::mem::zeroed;
 use std::ops::Range;
 use std::ptr::null_mut;
+use std::sync::Mutex;
 
 /// Bytes of a thread's private stack.
 const PRIVATE_STACK: usize = 256 * 1024;
@@ -25,7 +28,12 @@ const RED_ZONE: usize = 128;
 /// The smallest stack for handlers that the C library accepts.
 const LEAST_PROGRAM_STACK: usize = 2048;
 
+/// The private stacks of threads that have ended or are about to, with the kernel's number of each.
+static ENDED: Mutex<Vec<(usize, pid_t)>> = Mutex::new(Vec::new());
+
 thread_local! {
+    /// The calling thread is about to end.
+    static HAS_ENDED: Cell<bool> = const { Cell::new(false) };
     /// The start of the memory of the private stack; 0 if there is none.
     static MEMORY: Cell<usize> = const { Cell::new(0) };
     /// The whole private stack of the calling thread: its ends, equal if it has none.
@@ -164,26 +172,35 @@ pub(crate) fn program_stack() -> Range<usize> {
 
 /// Makes the private stack of the calling thread.
 pub(crate) fn begin_thread() {
-    let memory = vec![0u8; PRIVATE_STACK].leak().as_ptr() as usize;
+    let left = uninterrupted(|| {
+        let mut ended = lock(&ENDED);
+        let index = ended.iter().position(|&(_, thread)| thread_memory::has_ended(thread))?;
+        Some(ended.swap_remove(index).0)
+    });
+    let memory = left.unwrap_or_else(|| vec![0u8; PRIVATE_STACK].leak().as_ptr() as usize);
     WHOLE.set((memory.next_multiple_of(64), (memory + PRIVATE_STACK) & !63));
     MEMORY.set(memory);
     use_part(WHOLE.get());
 }
 
-/// Frees the private stack of the calling thread, which must not access shared memory or handle signals any more.
+/// The calling thread is about to end, and handles no signals any more but those of faults: the C library frees what it has kept for the
+/// thread, perhaps by a function of the program, which accesses shared memory. Its private stack is for others when it has ended.
 pub(crate) fn end_thread() {
-    // SAFETY: the sets are private variables; the stack was made by `begin_thread`.
-    unsafe {
-        let mut all: sigset_t = zeroed();
-        libc::sigfillset(&mut all);
-        let real = crate::real!(pthread_sigmask: fn(c_int, *const sigset_t, *mut sigset_t) -> c_int);
-        real(libc::SIG_SETMASK, &all, null_mut());
-        WHOLE.set((0, 0));
-        use_part((0, 0));
-        let memory = MEMORY.replace(0);
-        if memory != 0 {
-            drop(Vec::from_raw_parts(memory as *mut u8, 0, PRIVATE_STACK));
-        }
+    // Not those by which the C library changes users.
+    block_only(ALL_BUT_NEEDED);
+    HAS_ENDED.set(true);
+    let memory = MEMORY.replace(0);
+    if memory != 0 {
+        uninterrupted(|| lock(&ENDED).push((memory, gondwana_sys::thread())));
+    }
+}
+
+/// After a fault: a thread that was about to end is no thread of the node any more.
+pub(crate) fn after_fault() {
+    if HAS_ENDED.get()
+        && let Some(node) = Node::current()
+    {
+        Thread::detach(node);
     }
 }
 

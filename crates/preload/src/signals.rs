@@ -108,6 +108,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
         // SAFETY: forwards what the kernel passed.
         unsafe { deliver(signal, info, context, address, at) };
     }
+    handler_stack::after_fault();
     crate::errno::set(errno);
 }
 
