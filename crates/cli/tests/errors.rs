@@ -136,7 +136,7 @@ fn unknown_options_and_values_are_named() {
         &here,
         &["--protocol", "x", "./program"],
         2,
-        "[possible values: csm, csm-invalidate, sc, erc, c11]",
+        "[possible values: csm, csm-invalidate, csm-ordered, sc, erc, c11]",
     );
     let both = ["--protocol", "erc", "--consistency", "sc", "./program"];
     fails(&here, &both, 2, "--protocol erc gives rc, but --consistency asks for sc; leave one of them out");

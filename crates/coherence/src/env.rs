@@ -356,6 +356,11 @@ pub trait Protocol: Send {
     fn settle(&mut self, _env: &mut dyn Env) -> Result<Option<Duration>, crate::Violation> {
         Ok(None)
     }
+    /// Releases and acquires if threads of this node have not done so since the last call, so that what other threads do is seen in
+    /// the end by who waits for it by plain loads. Returns in what time to do so again; `None`: never.
+    fn catch_up(&mut self, _env: &mut dyn Env) -> Option<Duration> {
+        None
+    }
     /// The slices of time in which this node keeps pages that other nodes fight for, if the protocol has any.
     fn slices(&mut self) -> Option<&mut crate::Slices> {
         None

@@ -38,7 +38,9 @@ pub use erc::{Erc, ErcMessage, ErcOptions, ErcState, ErcView};
 pub use gondwana_page::{Access, RemoteAccess, Writers};
 pub use layout::{Layout, Managers, Region};
 pub use message::{Encoded, Kind, MESSAGE_TAG, Message};
-pub use registry::{CommonAfter, Consistency, PROTOCOLS, PlacedHomes, ProtocolInfo, StartOptions, protocol};
+pub use registry::{
+    CommonAfter, Consistency, ORDERED, PROTOCOLS, PlacedHomes, ProtocolInfo, StartOptions, protocol,
+};
 pub use sc::{Sc, ScMessage, ScOptions, ScState, ScView};
 pub use slices::Slices;
 pub use violation::Violation;

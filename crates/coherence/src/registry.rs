@@ -5,7 +5,11 @@ use serde::{Deserialize, Serialize};
 use std::num::NonZeroU8;
 
 /// Every protocol.
-pub const PROTOCOLS: &[&ProtocolInfo] = &[&csm::INFO, &csm::INVALIDATE, &sc::INFO, &erc::INFO, &c11::INFO];
+pub const PROTOCOLS: &[&ProtocolInfo] =
+    &[&csm::INFO, &csm::INVALIDATE, &csm::ORDERED, &sc::INFO, &erc::INFO, &c11::INFO];
+
+/// The protocol for programs of which it is not known that they synchronise by functions only, though they have no atomic instructions.
+pub const ORDERED: &ProtocolInfo = &csm::ORDERED;
 
 /// Which programs a protocol is right for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

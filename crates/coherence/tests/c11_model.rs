@@ -33,7 +33,13 @@ fn holding(layout: Layout) -> C11 {
     C11::new(layout, C11Options { sc, ..options(false) })
 }
 
-const MACHINES: [fn(Layout) -> C11; 3] = [by_messages, one_sided, holding];
+/// Plain loads and stores synchronise on ordinary pages, too.
+fn ordered(layout: Layout) -> C11 {
+    let csm = CsmOptions { ordered: true, ..CsmOptions::default() };
+    C11::new(layout, C11Options { csm, sc: ScOptions::default() })
+}
+
+const MACHINES: [fn(Layout) -> C11; 4] = [by_messages, one_sided, holding, ordered];
 
 fn check(nodes: usize, pages: usize, threads: &[(usize, &[Op])], change: impl Fn(&mut Schedules<C11>)) {
     for machine in MACHINES {
@@ -152,6 +158,25 @@ fn from_a_mutex_to_a_flag() {
             model.forbidden = |world| world.threads[1].read[0] == 1 && world.threads[2].read == [0, 1, 0];
             model.possible = |world| world.threads[1].read[0] == 1 && world.threads[2].read == [0, 1, 1];
             model.check();
+        }
+    }
+}
+
+/// Plain flags on ordinary pages, of which some thread makes one a synchronisation page meanwhile.
+#[test]
+fn plain_flags_beside_synchronisation_pages() {
+    let (writer, reader) = ([Write(DATA, 1), Write(FLAG, 1)], [Look(DATA), Look(FLAG), Look(DATA)]);
+    for promoted in [0, 1] {
+        for nodes in [2, 3] {
+            let promotes = [Op::Promote(promoted)];
+            let threads: [(usize, &[Op]); 3] = [(0, &writer), (1, &reader), (nodes - 1, &promotes)];
+            for manager in 0..2 {
+                let mut model = Schedules::new(nodes, 2, &threads, ordered);
+                model.setup.manager = Some(manager);
+                model.forbidden = |world| world.threads[1].read == [0, 1, 0];
+                model.possible = |world| world.threads[1].read == [0, 1, 1];
+                model.check();
+            }
         }
     }
 }

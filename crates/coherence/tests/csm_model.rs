@@ -30,7 +30,13 @@ fn common_at_once(layout: Layout) -> Csm {
     Csm::new(layout, CsmOptions { common_after: Some(CommonAfter::Touch), ..CsmOptions::default() })
 }
 
-const MACHINES: [fn(Layout) -> Csm; 5] = [machine, fixed_homes, common, common_later, common_at_once];
+/// Right even for programs that synchronise by plain loads and stores.
+fn ordered(layout: Layout) -> Csm {
+    Csm::new(layout, CsmOptions { ordered: true, ..CsmOptions::default() })
+}
+
+const MACHINES: [fn(Layout) -> Csm; 6] =
+    [machine, fixed_homes, common, common_later, common_at_once, ordered];
 
 /// Reads and writes a byte under lock 0.
 const fn update(address: usize, value: u8) -> [Op; 4] {
@@ -122,7 +128,7 @@ fn causality_through_a_third_node() {
     let a = [Lock(0), Write(0, 1), Unlock(0)];
     let b = [Lock(0), Read(0), Unlock(0), Lock(1), Write(1, 2), Unlock(1)];
     let c = [Lock(1), Read(1), Unlock(1), Lock(0), Read(0), Unlock(0)];
-    for machine in [machine, common, common_later] {
+    for machine in [machine, common, common_later, ordered] {
         Schedules::new(3, 1, &[(0, &a), (1, &b), (2, &c)], machine).check();
     }
 }
@@ -133,7 +139,7 @@ fn a_notice_on_its_way_is_waited_for_by_later_releases() {
     let a = [Read(1), Lock(0), Write(0, 1), Unlock(0)];
     let b = [Lock(1), Write(2, 2), Unlock(1)];
     let c = [Lock(1), Read(2), Unlock(1), Lock(0), Read(0), Unlock(0)];
-    for machine in [machine, common, common_later] {
+    for machine in [machine, common, common_later, ordered] {
         Schedules::new(3, 2, &[(0, &a), (1, &b), (2, &c)], machine).with(|setup| setup.ahead = 1).check();
     }
 }
@@ -144,7 +150,7 @@ fn a_notice_overtakes_an_older_answer() {
     let a = [Lock(1), Write(1, 1), Unlock(1), Lock(1), Write(1, 2), Unlock(1)];
     let b = [Lock(0), Read(0), Write(0, 5), Unlock(0)];
     let (c, d) = ([Read(2)], [Lock(1), Read(1), Unlock(1)]);
-    for machine in [machine, common, common_later] {
+    for machine in [machine, common, common_later, ordered] {
         Schedules::new(3, 1, &[(0, &a), (1, &b), (2, &c), (2, &d)], machine)
             .with(|setup| setup.page_size = 3)
             .check();

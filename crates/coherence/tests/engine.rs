@@ -82,9 +82,9 @@ fn run(
 
 proptest! {
     #[test]
-    fn csm_engines_run_programs_right(case in case(), places in 0usize..3, one_sided: bool, keep in 0u8..3, updates in 0u8..4, after in 0..5_u8) {
-        let common_after = common_after(after);
-        let options = CsmOptions { one_sided, keep, updates, common_after, ..CsmOptions::default() };
+    fn csm_engines_run_programs_right(case in case(), places in 0usize..3, one_sided: bool, keep in 0u8..3, updates in 0u8..4, after in 0..5_u8, ordered: bool) {
+        let common_after = if ordered { None } else { common_after(after) };
+        let options = CsmOptions { one_sided, ordered, keep, updates, common_after, ..CsmOptions::default() };
         run(case, places, |layout| Box::new(Csm::new(layout, options)))?;
     }
 

@@ -19,7 +19,7 @@ pub use boot::{BOOT_VARIABLE, Boot, BootError, FabricBoot, Monitoring, VERSION, 
 pub use channel::{CHUNKS_MARK, Control, MAX_CHUNKS, MAX_REPORT, send_crash};
 pub use exchange::{EACH, Exchange, MOMENT, Offer};
 pub use filters::check_filters;
-pub use gondwana_coherence::{CommonAfter, Consistency, PROTOCOLS, PlacedHomes, ProtocolInfo};
+pub use gondwana_coherence::{CommonAfter, Consistency, ORDERED, PROTOCOLS, PlacedHomes, ProtocolInfo};
 pub use messages::{News, Order, Report};
 pub use placement::{Homes, PlacementRule, PlacementTarget, RuleMemory, ThreadGroup, machine};
 pub use rules::{ResolvedRule, ResolvedRules};

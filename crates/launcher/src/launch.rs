@@ -8,7 +8,7 @@ use crate::process::spawn::ProcessImage;
 use crate::program;
 use crate::random::random;
 use crate::run::job::Job;
-use crate::run::options::{self, RunOptions};
+use crate::run::options::{self, Fabric, RunOptions};
 use crate::run::policies::Policies;
 use crate::run::recording_writer::RecordingWriter;
 use crate::run::{common, expected, homes};
@@ -18,7 +18,7 @@ use gondwana_console::clean;
 use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
 use gondwana_console::output::{self, Output};
-use gondwana_control::{Consistency, Homes, PlacedHomes, ProtocolInfo, Watch};
+use gondwana_control::{Consistency, Homes, ORDERED, PlacedHomes, ProtocolInfo, Watch};
 use std::cell::Cell;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -54,7 +54,7 @@ pub fn run(mut options: RunOptions) -> Result<ExitCode, Failure> {
     let Choice { protocol, locked, watched, found, reason } = if alone {
         Choice::of(Consistency::Sc.protocol(), "one node: the program runs as it is")
     } else {
-        choose(&options, asked, &program)?
+        choose(&options, asked, fabric, &program)?
     };
     if protocol.placed == PlacedHomes::Fixed && policies.homes != Homes::default() {
         let name = protocol.name;
@@ -151,6 +151,7 @@ impl Choice {
 fn choose(
     options: &RunOptions,
     asked: Option<&'static ProtocolInfo>,
+    fabric: Fabric,
     program: &program::Program,
 ) -> Result<Choice, Failure> {
     let watched = |reason: &str| {
@@ -184,11 +185,17 @@ fn choose(
         options::Consistency::Sc => Choice::of(Consistency::Sc.protocol(), "asked for"),
         options::Consistency::Auto => {
             let atomics = atomics::of_program(program)?;
-            let consistency = if atomics.need_order() { Consistency::Sc } else { Consistency::Rc };
-            let reductions = atomics.reductions().filter(|_| consistency == Consistency::Rc);
-            let locked = reductions.unwrap_or_default().to_vec();
             let found = Some(atomics.count());
-            Choice { locked, found, ..Choice::of(consistency.protocol(), atomics.to_string()) }
+            if atomics.need_order() {
+                return Ok(Choice { found, ..Choice::of(Consistency::Sc.protocol(), atomics.to_string()) });
+            }
+            // Whether threads synchronise by plain loads and stores cannot be told for certain.
+            let (protocol, reason) = match fabric {
+                Fabric::Shm => (Consistency::Rc.protocol(), atomics.to_string()),
+                Fabric::Tcp => (ORDERED, format!("{atomics}; plain loads and stores are in order")),
+            };
+            let locked = atomics.reductions().unwrap_or_default().to_vec();
+            Choice { locked, found, ..Choice::of(protocol, reason) }
         }
     })
 }

@@ -229,6 +229,11 @@ impl Core {
         })
     }
 
+    /// Catches up with what other nodes have done, and lets them. Returns in what time to do so again; `None`: never.
+    pub(crate) fn catch_up(&mut self) -> Option<Duration> {
+        self.engine.with_protocol(&mut self.env, |protocol, env| protocol.catch_up(env))
+    }
+
     /// Something about mutex tokens.
     pub(crate) fn with_locks<R>(&mut self, call: impl FnOnce(&mut Locks, &mut dyn LockEnv) -> R) -> R {
         self.engine.with_locks(&mut self.env, call)

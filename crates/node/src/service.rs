@@ -103,6 +103,7 @@ impl Node {
         let mut told = Instant::now();
         let mut signed = told;
         let mut let_go_at = None;
+        let mut catch_up_at = Some(told);
         let timeout = [self.boot.progress.then_some(PROGRESS), self.service.keepalives.period()]
             .into_iter()
             .flatten()
@@ -126,8 +127,8 @@ impl Node {
                 self.report_progress();
             }
             self.give_signs_of_life(&mut signed);
-            let due = self.let_go_of_due_tokens();
-            self.fabric.wait(timeout.into_iter().chain(due).chain(pages_due).min());
+            let due = [self.let_go_of_due_tokens(), pages_due, self.catch_up_if_due(&mut catch_up_at)];
+            self.fabric.wait(timeout.into_iter().chain(due.into_iter().flatten()).min());
         }
     }
 
@@ -154,6 +155,14 @@ impl Node {
         }
         if at.is_some_and(|at| at <= Instant::now()) {
             *at = self.core().let_go().map(|due| Instant::now() + due);
+        }
+        at.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// Catches up with other nodes if it is time. Returns in what time to do so again.
+    fn catch_up_if_due(&self, at: &mut Option<Instant>) -> Option<Duration> {
+        if at.is_some_and(|at| at <= Instant::now()) {
+            *at = self.core().catch_up().map(|due| Instant::now() + due);
         }
         at.map(|at| at.saturating_duration_since(Instant::now()))
     }

@@ -385,6 +385,12 @@ impl Cluster {
                 });
                 done == Outcome::Done
             }
+            Op::CatchUp => {
+                self.call(node, |engine, env| {
+                    engine.with_protocol(env, |protocol, env| _ = protocol.catch_up(env));
+                });
+                true
+            }
             Op::Expose => {
                 self.call(node, |engine, env| {
                     engine.with_protocol(env, |protocol, env| protocol.downgrade_exclusive(env));

@@ -42,6 +42,8 @@ pub enum Op {
     },
     /// Threads of other nodes are about to use what this one used alone.
     Expose,
+    /// The node catches up with the others.
+    CatchUp,
 }
 
 /// What doesn't change while a world runs.

@@ -365,6 +365,10 @@ impl<P: Machine> World<P> {
                     self.advance(index);
                 }
             }
+            (Op::CatchUp, _) => {
+                self.call(node, |machine, env| _ = machine.catch_up(env));
+                self.advance(index);
+            }
             (Op::Expose, _) => {
                 self.call(node, |machine, env| machine.downgrade_exclusive(env));
                 self.advance(index);

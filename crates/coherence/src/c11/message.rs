@@ -42,7 +42,7 @@ pub enum C11Message {
 pub(super) const CSM: Part = Part { variant: 0, first_kind: 0 };
 
 /// The number of the kind of messages about synchronisation pages.
-const SC: u8 = 8;
+const SC: u8 = 9;
 
 /// Names of the kinds of these messages: those of `csm`, of `sc`, and of how a page becomes one of the other.
 pub(super) const KINDS: &[&str] = &[
@@ -54,6 +54,7 @@ pub(super) const KINDS: &[&str] = &[
     "notice_acks",
     "homes",
     "commons",
+    "commits",
     "sc",
     "promotions",
 ];

@@ -49,7 +49,8 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     kinds: message::KINDS,
     start: |layout, options| {
         let StartOptions { one_sided, .. } = *options;
-        let csm = CsmOptions { one_sided, ..CsmOptions::default() };
+        // Where nodes read each other's memory, they read what is not released as well.
+        let csm = CsmOptions { one_sided, ordered: !one_sided, ..CsmOptions::default() };
         Box::new(C11::new(layout, C11Options { csm, sc: crate::sc::OPTIONS }))
     },
     recode: recode::<C11Message>,
@@ -389,6 +390,10 @@ impl Protocol for C11 {
 
     fn settle(&mut self, env: &mut dyn Env) -> Result<Option<Duration>, Violation> {
         self.with_sc(env, |sc, env| sc.settle(env))
+    }
+
+    fn catch_up(&mut self, env: &mut dyn Env) -> Option<Duration> {
+        self.with_csm(env, |csm, env| csm.catch_up(env))
     }
 
     fn slices(&mut self) -> Option<&mut Slices> {

@@ -89,12 +89,19 @@ impl Csm {
 
     /// Gives up every copy that there is a notice about.
     pub(super) fn invalidate(&mut self, env: &mut dyn Env) {
+        self.invalidate_but((Page(0), 0), env);
+    }
+
+    /// The same, but for a run of pages.
+    pub(super) fn invalidate_but(&mut self, (first, count): (Page, u32), env: &mut dyn Env) {
+        self.take_uncommitted(env);
         if self.pending.is_empty() {
             return;
         }
         let mut pages = std::mem::take(&mut self.pending);
         pages.sort_unstable();
         pages.dedup();
+        let but: Vec<Page> = pages.extract_if(.., |page| page.0.wrapping_sub(first.0) < count).collect();
         self.update_kept(&mut pages, env);
         pages.retain(|&page| {
             let entry = self.pages.entry(page);
@@ -123,6 +130,7 @@ impl Csm {
         }
         self.counters.invalidations += pages.len() as u64;
         pages.clear();
+        pages.extend(but);
         self.pending = pages;
     }
 }

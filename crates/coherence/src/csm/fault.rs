@@ -27,6 +27,10 @@ impl Csm {
             self.counters.read_faults += 1;
         }
         let ahead = ahead.saturating_add(1);
+        if self.is_taken(page) {
+            self.await_page(page, waiter);
+            return Outcome::Wait;
+        }
         self.withdraw(page, env);
         let state = self.pages.entry(page).state;
         match state {
@@ -323,6 +327,10 @@ impl Csm {
             env.observe(Event::Answered, first, served, from);
         } else {
             env.observe(Event::Arrived { bytes: bulk.len() as u64 }, first, served, from);
+        }
+        if self.options.ordered && !bulk.is_empty() {
+            // What comes may be newer than copies.
+            self.invalidate_but((first, served), env);
         }
         let moves = !matches!(grant, Grant::Copy | Grant::Common);
         for page in span(first, asked) {

@@ -2,7 +2,7 @@
 
 use super::kept::Kept;
 use super::message::HomeGrant;
-use super::outbox::FlushId;
+use super::outbox::{FlushId, Notices, SentNotices};
 use super::state::{ONLY_CLAIMED, PageEntry, REFETCH, REWRITTEN, State, TWIN, WRITE};
 use super::{Csm, History};
 use crate::runs::count_of;
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 /// A flush whose acknowledgements have not all come.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Flush {
+pub(super) struct Flush {
     /// Diffs sent and not acknowledged.
     entries: u32,
     /// Notice messages announced less those acknowledged. Negative while an acknowledgement is ahead of its
@@ -26,12 +26,23 @@ struct Flush {
     has_diffs: bool,
     /// Some of them are of pages that stay writable, which cannot be brought up to date before the acknowledgement.
     has_kept: bool,
+    /// It begins when the one before is complete (`ordered.rs`).
+    waiting: bool,
+    /// The nodes that have diffs of it and are to be told when it is complete.
+    homes: NodeSet,
+    /// They have been told ahead.
+    committed: bool,
     waiters: Vec<Waiter>,
 }
 
 impl Flush {
     fn is_complete(&self) -> bool {
-        self.entries == 0 && self.notices == 0 && self.held.is_empty()
+        self.entries == 0 && self.notices == 0 && self.held.is_empty() && !self.waiting
+    }
+
+    /// The homes that show its diffs when they are told that it is complete.
+    pub(super) fn to_commit(&self) -> NodeSet {
+        self.homes
     }
 
     /// More was sent for the same flush.
@@ -40,6 +51,7 @@ impl Flush {
         self.notices += sent.notices;
         self.held.extend(sent.held);
         self.receivers = self.receivers.union(&sent.receivers);
+        self.homes = self.homes.union(&sent.homes);
         self.has_diffs |= sent.has_diffs;
         self.has_kept |= sent.has_kept;
     }
@@ -47,7 +59,7 @@ impl Flush {
     /// True if all that is to be acknowledged has been sent to this node, and no other node gets a notice because of it.
     fn concerns_only(&self, peer: NodeId, nodes: u16) -> bool {
         let by_home = self.has_diffs && nodes > 2;
-        !by_home && self.held.is_empty() && self.receivers == NodeSet::only(peer)
+        !by_home && !self.waiting && self.held.is_empty() && self.receivers == NodeSet::only(peer)
     }
 }
 
@@ -73,6 +85,53 @@ impl Flushes {
         self.completed + 1 + self.queue.len() as u64
     }
 
+    /// The number of the last flush that is not complete.
+    pub(super) fn last(&self) -> Option<u64> {
+        (!self.queue.is_empty()).then(|| self.next() - 1)
+    }
+
+    /// True if all that is under way is sent to this node and concerns no other one.
+    pub(super) fn all_concern_only(&self, peer: NodeId, nodes: u16) -> bool {
+        self.queue.iter().all(|flush| flush.concerns_only(peer, nodes))
+    }
+
+    /// Adds a flush that begins when the one before is complete.
+    pub(super) fn wait(&mut self) {
+        self.queue.push_back(Flush { waiting: true, ..Flush::default() });
+    }
+
+    /// True if the last flush has not begun.
+    pub(super) fn is_last_waiting(&self) -> bool {
+        self.queue.back().is_some_and(|last| last.waiting)
+    }
+
+    /// Notes notices that were sent for the last flush.
+    pub(super) fn note_told(&mut self, sent: SentNotices) {
+        if let Some(last) = self.queue.back_mut() {
+            last.notices += i64::from(sent.messages);
+            last.receivers = last.receivers.union(&sent.receivers);
+        }
+    }
+
+    /// True if the first flush is to begin; it has from now on.
+    pub(super) fn take_waiting(&mut self) -> bool {
+        self.queue.front_mut().is_some_and(|first| std::mem::take(&mut first.waiting))
+    }
+
+    /// Adds to the first flush what was sent for it.
+    pub(super) fn add(&mut self, sent: Flush) {
+        if let Some(first) = self.queue.front_mut() {
+            first.add(sent);
+        }
+    }
+
+    /// The number of the last flush if its homes have not been told that it is complete, and it has some; they are told now.
+    pub(super) fn commit_early(&mut self) -> Option<u64> {
+        let number = self.last()?;
+        let last = self.queue.back_mut()?;
+        (!last.waiting && last.has_diffs && !std::mem::replace(&mut last.committed, true)).then_some(number)
+    }
+
     fn get(&mut self, number: u64) -> Result<&mut Flush, Violation> {
         number
             .checked_sub(self.completed + 1)
@@ -96,14 +155,10 @@ impl Csm {
     /// Begins to flush all dirty pages. Returns the number of the flush with which the release is complete; `None` if it is.
     pub(super) fn begin_flush(&mut self, at: SyncPoint, env: &mut dyn Env) -> Option<u64> {
         self.find_copied(env);
-        if !self.dirty.is_empty() {
-            self.releases = self.releases.wrapping_add(1);
-            let mut pages = std::mem::take(&mut self.dirty);
-            pages.sort_unstable();
-            pages.dedup();
-            self.flush_pages(&pages, at.acquires_next, env);
-            pages.retain(|&page| self.pages.entry(page).is_kept());
-            self.dirty = pages;
+        if self.options.ordered {
+            self.begin_in_order(at.acquires_next, env);
+        } else if !self.dirty.is_empty() {
+            self.flush_dirty(at.acquires_next, env);
         }
         // Writes of the releasing thread can be in a flush that another thread began.
         let nodes = self.pages.layout().nodes();
@@ -116,6 +171,26 @@ impl Csm {
             return None;
         }
         Some(self.flushes.next() - 1)
+    }
+
+    pub(super) fn flush_dirty(&mut self, at_barrier: bool, env: &mut dyn Env) {
+        let flush = self.send_all_dirty(self.flushes.next(), at_barrier, env);
+        if !flush.is_complete() {
+            self.flushes.queue.push_back(flush);
+            self.commit_to_only_peer(env);
+        }
+    }
+
+    /// [`Csm::send_dirty`] about all pages that are.
+    pub(super) fn send_all_dirty(&mut self, number: u64, at_barrier: bool, env: &mut dyn Env) -> Flush {
+        self.releases = self.releases.wrapping_add(1);
+        let mut pages = std::mem::take(&mut self.dirty);
+        pages.sort_unstable();
+        pages.dedup();
+        let flush = self.send_dirty(number, &pages, at_barrier, env);
+        pages.retain(|&page| self.pages.entry(page).is_kept());
+        self.dirty = pages;
+        flush
     }
 
     /// Begins a flush of `pages` (ascending), unless there is nothing to send. `at_barrier`: see [`Csm::release_at_home`].
@@ -144,15 +219,7 @@ impl Csm {
                 continue;
             }
             if entry.state == State::HomeDirty {
-                let (entry, directory) = self.pages.split(page);
-                entry.state = State::HomeExclusive;
-                if entry.take(ONLY_CLAIMED) {
-                    directory.record(&mut entry.directory).history.wrote(me);
-                }
-                self.counters.exclusive_entered += 1;
-                if self.tell(page, (me, number), &[], &mut notices, env).any {
-                    self.pages.entry(page).set(REWRITTEN);
-                }
+                self.tell_of_home(page, number, &mut notices, env);
                 continue;
             }
             if !entry.has(TWIN) {
@@ -216,8 +283,23 @@ impl Csm {
         flush
     }
 
+    /// Tells of what this node has written of a page whose home it is, as part of flush `number`. The page is exclusive then.
+    pub(super) fn tell_of_home(&mut self, page: Page, number: u64, notices: &mut Notices, env: &mut dyn Env) {
+        let me = self.pages.me();
+        let (entry, directory) = self.pages.split(page);
+        entry.state = State::HomeExclusive;
+        if entry.take(ONLY_CLAIMED) {
+            directory.record(&mut entry.directory).history.wrote(me);
+        }
+        self.counters.exclusive_entered += 1;
+        if self.tell(page, (me, number), &[], notices, env).any {
+            self.pages.entry(page).set(REWRITTEN);
+        }
+    }
+
     pub(super) fn take_diff_ack(
         &mut self,
+        from: NodeId,
         number: u64,
         entries: u32,
         notices: u32,
@@ -229,6 +311,7 @@ impl Csm {
         flush.entries =
             flush.entries.checked_sub(entries).ok_or(Violation::UnknownFlush { flush: number })?;
         flush.notices += i64::from(notices);
+        flush.homes.insert(from);
         for &HomeGrant { page, .. } in grants {
             self.pages.check(page, 1)?;
             let entry = self.pages.entry(page);
@@ -262,12 +345,17 @@ impl Csm {
             self.flushes.completed += 1;
             self.note_completed(self.pages.me(), self.flushes.completed);
             ended = true;
+            if self.options.ordered && !flush.committed {
+                self.commit(&flush, self.flushes.completed, env);
+            }
             for waiter in flush.waiters {
                 env.resume(waiter);
             }
+            self.begin_waiting(env);
             self.send_held(env);
         }
         if ended {
+            self.send_answers(env);
             self.request_deferred(env);
         }
     }

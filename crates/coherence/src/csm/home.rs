@@ -60,7 +60,9 @@ impl Csm {
             // Nothing is left to do.
         } else if entry.state == State::Untouched {
             self.grant_untouched(first, count, write, requester, env);
-        } else if self.may_grant(&entry, write, requester) {
+        } else if self.postpone(first, count, write, requester) {
+            // Its turn comes when the page's diffs are committed.
+        } else if self.may_grant_in_order(first, count, write, requester, env) {
             self.grant(first, count, requester, env);
         } else {
             self.share(first, count, write, requester, env);
@@ -92,9 +94,10 @@ impl Csm {
 
     /// True if a request to write may take the home along: nobody would have to be told, nothing is unreleased
     /// here, and the page's past speaks for it.
-    fn may_grant(&self, entry: &PageEntry, write: bool, requester: NodeId) -> bool {
+    pub(super) fn may_grant(&self, entry: &PageEntry, write: bool, requester: NodeId) -> bool {
         let known = self.known(entry);
         write
+            && self.is_in_order(requester)
             && (self.options.migrate || entry.has(PINNED))
             && matches!(entry.state, State::HomeExclusive | State::HomeShared)
             && known.sharers.is_subset_of(requester)
@@ -108,7 +111,7 @@ impl Csm {
             self.withdraw(page, env);
             self.settle_copied(page, env);
             let entry = *self.pages.entry(page);
-            if !self.may_grant(&entry, true, requester) {
+            if !self.may_grant(&entry, true, requester) || self.is_uncommitted(page) {
                 break;
             }
             let exclusive = self.is_exclusive(page);
@@ -135,6 +138,7 @@ impl Csm {
     }
 
     fn share(&mut self, first: Page, asked: u32, write: bool, requester: NodeId, env: &mut dyn Env) {
+        let flush = self.release_before(first, asked.min(self.options.window), requester, env);
         let mut served = 0;
         let mut exclusive = std::mem::take(&mut self.scratch.pages);
         let twins = self.pages.entry(first).has(TWIN);
@@ -144,7 +148,8 @@ impl Csm {
             if !known.state.is_home()
                 || matches!(known.state, State::Untouched | State::HomeCommon)
                 || known.has(TWIN) != twins
-                || self.may_grant(&known, write, requester)
+                || served > 0 && self.may_grant(&known, write, requester)
+                || self.is_uncommitted(page)
             {
                 break;
             }
@@ -176,7 +181,9 @@ impl Csm {
         self.scratch.pages = exclusive;
         let message = CsmMessage::Pages { first, asked, served, grant: Grant::Copy };
         env.observe(Event::Served { write }, first, served, requester);
-        if twins {
+        if let Some(flush) = flush {
+            self.answer_after(flush, requester, message, env);
+        } else if twins {
             // What is not released may get back its value; in the twin is what is.
             let mut contents = std::mem::take(&mut self.scratch.bytes);
             span(first, served).for_each(|page| env.copy_twin(page, &mut contents));
@@ -340,10 +347,11 @@ impl Csm {
                 }
                 continue;
             }
-            if known.has(TWIN) {
-                env.patch_with_twin(page, diff)
-            } else {
-                env.patch(page, diff)
+            let shows = !self.options.ordered || known.state == State::HomeLeaving;
+            match known.has(TWIN) {
+                _ if !shows => (),
+                true => env.patch_with_twin(page, diff),
+                false => env.patch(page, diff),
             }
             patched += 1;
             let alone = self.known(&known).sharers.is_subset_of(origin);
@@ -358,6 +366,8 @@ impl Csm {
             }
             if let Some(history) = self.after_diff(page, origin, entry.valid) {
                 grants.push(HomeGrant { page, history, notified: told.awaited });
+            } else if !shows && !diff.is_empty() {
+                self.keep_diff(page, flush, diff);
             }
         }
         self.counters.patches += patched;
@@ -410,10 +420,12 @@ impl Csm {
         let known = directory.record(&mut entry.directory);
         let only_copy = known.sharers == NodeSet::only(origin) && entry.state == State::HomeShared;
         let migrate = migrate || entry.has(PINNED);
-        if only_copy && valid && migrate && entry.may_move_to(origin, &known.history) {
+        let moves = only_copy && valid && migrate && entry.may_move_to(origin, &known.history);
+        if moves && !self.is_uncommitted(page) {
             return Some(self.leave_home(page, origin));
         }
-        known.history.wrote_elsewhere(origin);
+        let (entry, directory) = self.pages.split(page);
+        directory.record(&mut entry.directory).history.wrote_elsewhere(origin);
         None
     }
 }

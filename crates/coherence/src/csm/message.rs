@@ -56,6 +56,11 @@ pub enum CsmMessage {
         /// Pages whose home moves to the receiver, in ascending order.
         grants: Vec<HomeGrant>,
     },
+    /// Origin to homes: all have been told of what this flush changes, which its homes may show. Only where pages are ordered.
+    Commit {
+        /// The number of the flush at its origin.
+        flush: u64,
+    },
     /// Write notices: these pages changed; copies must not be used after the next acquire. Copies of pages that are updated may.
     /// Bulk: the diffs of all updates, one after the other.
     Notices {
@@ -175,7 +180,7 @@ pub(super) fn pieces<'a>(
 
 /// Names of the kinds of these messages.
 pub(super) const KINDS: &[&str] =
-    &["fetch", "pages", "diffs", "diff_acks", "notices", "notice_acks", "homes", "commons"];
+    &["fetch", "pages", "diffs", "diff_acks", "notices", "notice_acks", "homes", "commons", "commits"];
 
 impl Encoded for CsmMessage {
     fn kind(&self) -> Kind {
@@ -188,6 +193,7 @@ impl Encoded for CsmMessage {
             Self::NoticeAck { .. } => 5,
             Self::Place { .. } | Self::Placed { .. } => 6,
             Self::Common { .. } | Self::Touched { .. } => 7,
+            Self::Commit { .. } => 8,
         })
     }
 }

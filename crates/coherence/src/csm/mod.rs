@@ -53,6 +53,7 @@ mod home;
 mod kept;
 mod message;
 mod one_sided;
+mod ordered;
 mod outbox;
 mod part;
 mod place;
@@ -74,9 +75,11 @@ use crate::{
 };
 use flush::Flushes;
 use gondwana_topology::{NodeId, NodeSet};
+use ordered::Order;
 use outbox::{DiffBatches, FlushId, Notices, SentNotices};
 use state::{DirectoryEntry, PENDING, PINNED, PageEntry, TWIN};
 use std::hash::{Hash, Hasher};
+use std::time::Duration;
 
 /// This protocol in [`PROTOCOLS`](crate::PROTOCOLS).
 pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
@@ -86,8 +89,16 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     one_sided: true,
     common: true,
     kinds: message::KINDS,
-    start: |layout, options| start(layout, options, KEEP),
+    start: |layout, options| start(layout, options, KEEP, false),
     recode: recode::<CsmMessage>,
+};
+
+/// The same for programs that synchronise by plain loads and stores, too (`ordered.rs`), between nodes that cannot read each other's
+/// memory.
+pub(crate) const ORDERED: ProtocolInfo = ProtocolInfo {
+    name: "csm-ordered",
+    start: |layout, options| start(layout, options, KEEP, !options.one_sided),
+    ..INFO
 };
 
 /// The same without pages that stay writable or are common: each release takes write access away, and each acquire gives up stale
@@ -95,14 +106,14 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
 pub(crate) const INVALIDATE: ProtocolInfo = ProtocolInfo {
     name: "csm-invalidate",
     common: false,
-    start: |layout, options| start(layout, options, 0),
+    start: |layout, options| start(layout, options, 0, false),
     ..INFO
 };
 
-fn start(layout: Layout, options: &StartOptions, keep: u8) -> Box<dyn Protocol> {
+fn start(layout: Layout, options: &StartOptions, keep: u8, ordered: bool) -> Box<dyn Protocol> {
     let StartOptions { one_sided, common_after } = *options;
     let updates = if keep > 0 { UPDATES } else { 0 };
-    let options = CsmOptions { one_sided, keep, updates, common_after, ..CsmOptions::default() };
+    let options = CsmOptions { one_sided, keep, updates, ordered, common_after, ..CsmOptions::default() };
     Box::new(Csm::new(layout, options))
 }
 
@@ -128,6 +139,9 @@ pub struct CsmOptions {
     /// A sharer that fetches a page again after each notice, where it cannot read the home's memory, or goes on writing it, gets so
     /// many updates in a row instead of notices; then one notice. 0: none.
     pub updates: u8,
+    /// Who reads what another node has written finds all that was written before it, even if the program synchronises by plain loads
+    /// and stores (see `ordered.rs`). Then no page is read one-sided, updated or kept.
+    pub ordered: bool,
     /// As [`StartOptions::common_after`].
     pub common_after: Option<CommonAfter>,
     /// While a monitor observes the node, one in so many releases (at least 1) stops the writers of pages that are kept: it sees
@@ -136,6 +150,13 @@ pub struct CsmOptions {
     /// At most so many pages with contents come in one answer. Whoever goes on from so many pages of its own that nobody had
     /// touched before asks for eight times as many, which need no contents.
     pub window: u32,
+}
+
+impl CsmOptions {
+    /// The same without what would show a write before others are told of those before it.
+    fn in_order(self) -> Self {
+        if self.ordered { Self { one_sided: false, keep: 0, updates: 0, ..self } } else { self }
+    }
 }
 
 /// How many windows of untouched pages a node asks for; see [`CsmOptions::window`].
@@ -149,6 +170,7 @@ impl Default for CsmOptions {
             one_sided: true,
             keep: KEEP,
             updates: UPDATES,
+            ordered: false,
             common_after: None,
             sample: 16,
             window: 128,
@@ -205,6 +227,7 @@ pub struct Csm {
     /// Pages of this home that become common at the end of a call; may list one twice. Empty between calls.
     contested: Vec<Page>,
     flushes: Flushes,
+    order: Order,
     /// The last flush of each node that is known to be complete.
     completed: Vec<u64>,
     counters: Counters,
@@ -229,6 +252,7 @@ impl Csm {
     #[must_use]
     pub fn new(layout: Layout, options: CsmOptions) -> Self {
         let completed = vec![0; usize::from(layout.nodes())];
+        let options = options.in_order();
         Self {
             pages: PageTable::new(layout),
             options,
@@ -244,6 +268,7 @@ impl Csm {
             found_untouched: false,
             contested: Vec::new(),
             flushes: Flushes::default(),
+            order: Order::default(),
             completed,
             counters: Counters::default(),
             encoder: Encoder::default(),
@@ -345,8 +370,9 @@ impl Csm {
                 )
             }
             CsmMessage::DiffAck { flush, entries, notices, grants } => {
-                self.take_diff_ack(flush, entries, notices, &grants, env)
+                self.take_diff_ack(from, flush, entries, notices, &grants, env)
             }
+            CsmMessage::Commit { flush } => self.take_commit(from, flush, env),
             CsmMessage::Notices { flush, origin, pages, updates } => {
                 self.take_notices(from, flush, origin, (&pages, &updates), bulk, env)
             }
@@ -364,7 +390,7 @@ impl Csm {
     fn behaviour(&self) -> impl Hash + PartialEq + '_ {
         let lists = (&self.dirty, &self.kept, &self.pending, &self.waiting, &self.deferred, &self.fresh);
         let pages = (&self.pages, self.found_untouched);
-        (&self.options, pages, lists, &self.flushes, &self.completed)
+        (&self.options, pages, lists, &self.flushes, &self.order, &self.completed)
     }
 }
 
@@ -455,6 +481,12 @@ impl Protocol for Csm {
 
     fn is_acquired(&self) -> bool {
         self.pending.is_empty()
+    }
+
+    fn catch_up(&mut self, env: &mut dyn Env) -> Option<Duration> {
+        let next = self.show_and_see(env);
+        self.end_call(env);
+        next
     }
 
     fn acquire(&mut self, _at: SyncPoint, env: &mut dyn Env) {

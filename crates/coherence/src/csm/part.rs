@@ -70,6 +70,7 @@ impl Csm {
                     env.observe(Event::Shared, page, 1, me);
                 }
                 env.protect(page, 1, Access::None);
+                self.show_leaving(page, env);
             }
             State::Dirty => {
                 entry.take(REWRITTEN);

@@ -49,7 +49,7 @@ impl Csm {
             }
             if !entry.state.is_home() {
                 elsewhere.push((entry.probable_home, page));
-            } else if !used && home.is_some_and(|home| home != me) && self.may_be_given(&entry) {
+            } else if !used && home.is_some_and(|home| home != me && self.may_be_given(&entry, home)) {
                 given.push(page);
             } else {
                 let entry = self.pages.entry(page);
@@ -72,8 +72,8 @@ impl Csm {
     }
 
     /// True if no other node has a copy of the page, or a diff of one that it had.
-    fn may_be_given(&self, entry: &PageEntry) -> bool {
-        self.is_unused(entry) && !entry.has(GRANT_RACE)
+    fn may_be_given(&self, entry: &PageEntry, to: NodeId) -> bool {
+        self.is_unused(entry) && !entry.has(GRANT_RACE) && self.is_in_order(to)
     }
 
     /// Makes another node home of pages that have contents and are only here.
@@ -157,6 +157,9 @@ impl Csm {
             return Err(Violation::Contents { message: NAME });
         }
         env.observe(Event::Given { bytes: bulk.len() as u64 }, first, count, from);
+        if self.options.ordered && !bulk.is_empty() {
+            self.invalidate(env);
+        }
         let me = self.pages.me();
         for page in span(first, count) {
             let entry = self.pages.entry(page);
