@@ -140,7 +140,7 @@ apps! {
         ways(&[2, 8], &["touch"], &["rc", "sc"]),
         ways(&[4], &["contested"], &["rc", "sc"]),
         ways(&[3], &["copies"], &["rc", "sc"]),
-        ways(&[4], &["tcp"], &["rc", "sc"]),
+        ways(&[4], &["tcp"], &["rc", "auto", "sc"]),
     ]
     .concat();
     paper_sized_workload: ways(&[2, 4], &["touch", "contested"], &["rc"]);
@@ -206,10 +206,12 @@ fn lines_equal_native(folder: &str, more: &[&str], ways: &[Way], limit: Duration
         assert!(native.status.is_some() && !native.output.contains("FAIL"), "{words:?}: {}", native.output);
         // A run on one node is a native one.
         let possible = |way: &&Way| (line.native || way.nodes > 1) && !(line.together && way.fabric == "tcp");
-        // Programs without data races are run in more ways elsewhere than `auto` would choose for them.
         let right = |way: &&Way| match way.consistency {
-            "sc" | "c11" => true,
-            "auto" => !line.race_free,
+            "sc" => true,
+            "c11" => !line.plain || way.fabric == "tcp",
+            "auto" if line.plain => ["touch", "tcp"].contains(&way.fabric),
+            // Over shm, programs without data races are run in more ways elsewhere than `auto` would choose for them.
+            "auto" => !line.race_free || way.fabric == "tcp",
             _ => line.race_free,
         };
         for &way in ways.iter().filter(possible).filter(right) {
@@ -234,7 +236,7 @@ macro_rules! lines {
             use super::*;
             $(#[test]
             fn $name() {
-                lines_equal_native($folder, &[], &ways(&[3], &["tcp"], &["rc", "sc"]), LIMIT);
+                lines_equal_native($folder, &[], &ways(&[3], &["tcp"], &["auto", "sc"]), LIMIT);
             })*
         }
 
@@ -243,8 +245,9 @@ macro_rules! lines {
             $(#[test]
             #[ignore = "takes minutes: make nightly"]
             fn $name() {
+                let in_order = ways(&[2, 3, 4, 8], &["tcp"], &["auto"]);
                 let ways = ways(&[1, 2, 3, 4, 8], &["touch", "contested", "copies", "tcp"], &["rc", "sc"]);
-                lines_equal_native($folder, &[], &ways, LIMIT);
+                lines_equal_native($folder, &[], &[ways, in_order].concat(), LIMIT);
             })*
         }
     };
@@ -254,7 +257,8 @@ lines! { conform: "conform/", cxx: "cxx/", litmus: "litmus/", openmp: "openmp/" 
 
 #[test]
 fn litmus_programs_without_common_pages() {
-    lines_equal_native("litmus/", &[], &ways(&[3], &["copies"], &["rc", "sc"]), LIMIT);
+    let ways = [ways(&[3], &["copies"], &["rc", "sc"]), ways(&[3], &["tcp"], &["rc"])].concat();
+    lines_equal_native("litmus/", &[], &ways, LIMIT);
 }
 
 /// Atomic instructions on pages of two kinds: what threads write elsewhere is seen with them.
@@ -283,8 +287,7 @@ fn litmus_programs_in_all_ways_under_other_protocols() {
 #[test]
 fn programs_with_atomics_are_right_without_an_option() {
     for folder in ["litmus/", "openmp/", "cxx/"] {
-        let ways = [ways(&[2], &["touch", "contested"], &["auto"]), ways(&[3], &["tcp"], &["auto"])].concat();
-        lines_equal_native(folder, &[], &ways, LIMIT);
+        lines_equal_native(folder, &[], &ways(&[2], &["touch", "contested"], &["auto"]), LIMIT);
     }
 }
 
@@ -325,7 +328,8 @@ fn a_hundred_thousand_rounds_of_the_classic_shapes() {
 #[test]
 #[ignore = "takes minutes: make nightly"]
 fn thousands_of_litmus_rounds() {
-    let apart = ways(&[2, 3, 4], &["copies", "tcp"], &["c11"]);
+    let apart =
+        [ways(&[2, 3, 4], &["copies", "tcp"], &["c11"]), ways(&[2, 3, 4], &["tcp"], &["auto"])].concat();
     let ways = ways(&[2, 3, 4], &["touch", "contested", "copies", "tcp"], &["rc", "sc"]);
     lines_equal_native("litmus/", &["-i", "5000"], &[ways, apart].concat(), Duration::from_secs(600));
 }

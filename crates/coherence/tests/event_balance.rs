@@ -358,6 +358,7 @@ fn check_run(protocol: &str, seed: u64) -> Told {
     let told = match protocol {
         "csm" => run(&setup, seed, |layout| Csm::new(layout, csm(CsmOptions::default().keep))),
         "csm-invalidate" => run(&setup, seed, |layout| Csm::new(layout, csm(0))),
+        "csm-ordered" => run(&setup, seed, |layout| Csm::new(layout, CsmOptions { ordered: true, ..csm(0) })),
         "sc" => run(&setup, seed, |layout| Sc::new(layout, sc)),
         "c11" => run(&setup, seed, |layout| {
             C11::new(layout, C11Options { csm: csm(CsmOptions::default().keep), sc })
@@ -371,7 +372,7 @@ fn check_run(protocol: &str, seed: u64) -> Told {
         "erc" => check_erc(&told),
         // Synchronisation pages are as those of `sc`, all others as those of `csm`.
         "c11" if promotions > 0 => (),
-        _ => check_csm(&told, one_sided),
+        _ => check_csm(&told, one_sided && protocol != "csm-ordered"),
     }
     told
 }

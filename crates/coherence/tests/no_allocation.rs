@@ -259,6 +259,7 @@ fn steady(
 /// Homes stay, and nodes send messages.
 const MESSAGES: CsmOptions = CsmOptions {
     common_after: None,
+    ordered: false,
     migrate: false,
     bulk_limit: 512 << 10,
     one_sided: false,

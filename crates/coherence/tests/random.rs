@@ -5,7 +5,8 @@ use gondwana_coherence::{
     C11, C11Options, Csm, CsmOptions, Erc, ErcOptions, HomeRole, Layout, Page, Sc, ScOptions,
 };
 use gondwana_testbed::programs::{
-    Rng, expose_anywhere, place_anywhere, promote_anywhere, race_free, racy, with_new_pages,
+    Rng, catch_up_anywhere, expose_anywhere, place_anywhere, promote_anywhere, race_free, racy,
+    with_new_pages,
 };
 use gondwana_testbed::setup::{Setup, common_after};
 use gondwana_testbed::world::{Action, Machine, World};
@@ -74,6 +75,7 @@ fn case() -> impl Strategy<Value = Case> {
                     one_sided,
                     keep,
                     updates,
+                    ordered: seed / 80 % 3 == 0,
                     common_after,
                     sample,
                     window,
@@ -144,6 +146,7 @@ fn run<P: Machine>(case: &Case, machine: impl Fn(Layout) -> P) -> Result<(), Tes
     place_anywhere(&mut setup, case.places, case.seed);
     expose_anywhere(&mut setup, case.exposed, case.seed);
     promote_anywhere(&mut setup, case.promoted, case.seed);
+    catch_up_anywhere(&mut setup, 2 * case.exposed, case.seed);
     if case.new_pages > 0 {
         with_new_pages(&mut setup, case.new_pages, case.seed, program);
     }

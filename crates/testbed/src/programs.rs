@@ -120,6 +120,16 @@ pub fn expose_anywhere(setup: &mut Setup, times: usize, seed: u64) {
     }
 }
 
+/// Lets nodes catch up with the others, at any time.
+pub fn catch_up_anywhere(setup: &mut Setup, times: usize, seed: u64) {
+    let mut rng = Rng(seed.rotate_left(48));
+    for _ in 0..times {
+        let thread = rng.below(setup.threads.len());
+        let program = &mut setup.threads[thread].1;
+        program.insert(rng.below(program.len() + 1), Op::CatchUp);
+    }
+}
+
 /// Lets threads synchronise on any pages, at any time.
 pub fn promote_anywhere(setup: &mut Setup, times: usize, seed: u64) {
     let mut rng = Rng(seed.rotate_left(16));

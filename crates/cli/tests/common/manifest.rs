@@ -11,6 +11,8 @@ pub(crate) struct Line {
     pub arguments: Vec<String>,
     /// Whether release consistency is enough for it.
     pub race_free: bool,
+    /// Whether it synchronises by plain loads and stores that nothing tells of.
+    pub plain: bool,
     /// Variables of its environment.
     pub variables: Vec<(String, String)>,
     /// Whether it can be run natively on any computer; if not, it checks its results itself.
@@ -30,11 +32,13 @@ fn parse(text: &str) -> Line {
     let fields: Vec<&str> = text.split('|').collect();
     let [program, arguments, tags] = fields[..] else { panic!("three fields expected: {text}") };
     let tags: Vec<&str> = tags.split_whitespace().collect();
-    assert!(tags.contains(&"both") != tags.contains(&"sc"), "both or sc expected: {text}");
+    let kinds = ["both", "sc", "plain"].iter().filter(|kind| tags.contains(kind));
+    assert_eq!(kinds.count(), 1, "both, sc or plain expected: {text}");
     Line {
         program: program.trim().to_owned(),
         arguments: arguments.split_whitespace().map(str::to_owned).collect(),
         race_free: tags.contains(&"both"),
+        plain: tags.contains(&"plain"),
         variables: tags
             .iter()
             .filter_map(|tag| tag.strip_prefix("env=")?.split_once('='))

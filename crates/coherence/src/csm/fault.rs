@@ -147,7 +147,7 @@ impl Csm {
     }
 
     /// Adds those of `most` pages from `first` on that this node's threads may only read because others have used them; they
-    /// are closed then. Ends where the home is another node, or nobody else has used a page.
+    /// are closed then. Ends where the home is another node, or nobody else has used a page, or threads must wait for it.
     fn find_shared(&mut self, first: Page, most: u32, pages: &mut Vec<Page>, env: &mut dyn Env) {
         for page in span(first, self.pages.layout().clip(first, most)) {
             if matches!(self.pages.entry(page).state, State::HomeExclusive | State::HomeShared) {
@@ -155,7 +155,7 @@ impl Csm {
             }
             let entry = *self.pages.entry(page);
             match entry.state {
-                State::HomeShared if !self.is_unused(&entry) => pages.push(page),
+                State::HomeShared if !self.is_unused(&entry) && !self.is_taken(page) => pages.push(page),
                 State::HomeExclusive | State::HomeDirty => (),
                 _ => return,
             }

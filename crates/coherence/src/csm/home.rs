@@ -349,11 +349,11 @@ impl Csm {
             }
             let shows = !self.options.ordered || known.state == State::HomeLeaving;
             match known.has(TWIN) {
-                _ if !shows => (),
+                _ if !shows || diff.is_empty() => (),
                 true => env.patch_with_twin(page, diff),
                 false => env.patch(page, diff),
             }
-            patched += 1;
+            patched += u64::from(!diff.is_empty());
             let alone = self.known(&known).sharers.is_subset_of(origin);
             self.note_writer(page, origin);
             let update = if !wanted && self.can_update(page, env) { diff } else { &[] };

@@ -140,7 +140,8 @@ impl Fabric {
 /// The memory consistency of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Consistency {
-    /// sc if the program or a library of its own has inline atomic instructions, otherwise rc.
+    /// sc if the program or a library of its own has inline atomic instructions, otherwise rc, over tcp with plain loads and stores in
+    /// order.
     Auto,
     /// Release consistency: for programs without data races. The faster one.
     Rc,
