@@ -162,6 +162,23 @@ fn from_a_mutex_to_a_flag() {
     }
 }
 
+/// The home has written a page, and leaves it before a node that has an old copy and synchronises by a mutex.
+#[test]
+fn a_home_leaves_before_its_readers() {
+    let writer = [Write(1, 1), Barrier, Barrier, Lock(0), Write(DATA, 2), Unlock(0), Barrier, Read(DATA)];
+    let reader =
+        [Barrier, Read(1), Barrier, Lock(0), Write(DATA, 2), Write(DATA, 0), Unlock(0), Barrier, Read(DATA)];
+    let promotes = [Barrier, Barrier, Op::Promote(0), Barrier];
+    for machine in MACHINES {
+        for lazy in [false, true] {
+            let mut model = Schedules::new(3, 1, &[(0, &writer), (1, &reader), (2, &promotes)], machine);
+            model.setup.manager = Some(2);
+            model.setup.lazy = lazy;
+            model.check();
+        }
+    }
+}
+
 /// Plain flags on ordinary pages, of which some thread makes one a synchronisation page meanwhile.
 #[test]
 fn plain_flags_beside_synchronisation_pages() {

@@ -52,9 +52,15 @@ impl Csm {
     }
 
     /// Takes the page from this node's threads, as far as that is possible now; to be called again after whatever happens, until
-    /// nothing is under way. What the node has written there leaves with its next release.
+    /// nothing is under way. What the node has written there leaves with its next release; a home tells the sharers at once.
     pub(crate) fn leave(&mut self, page: Page, env: &mut dyn Env) -> Leaving {
         self.withdraw(page, env);
+        let entry = self.pages.entry(page);
+        if entry.state == State::HomeDirty {
+            // Nodes that have not been asked to leave it yet use their copies until they acquire.
+            entry.take(REWRITTEN);
+            self.flush_pages(&[page], false, env);
+        }
         let completed = self.flushes.completed();
         let (me, exclusive) = (self.pages.me(), self.is_exclusive(page));
         let entry = self.pages.entry(page);
