@@ -236,6 +236,12 @@ impl Csm {
         Ok(())
     }
 
+    /// True of a page of this home that nobody here has written since it was shown to another node: a release was begun then.
+    fn is_shown(&self, page: Page) -> bool {
+        let entry = self.pages.get(page);
+        entry.state == State::HomeShared && !self.is_unused(&entry)
+    }
+
     /// Begins to release what this node has written before it shows `count` pages from `first` to `to`. Returns the flush that has to
     /// be complete before they leave, if there is one.
     pub(super) fn release_before(
@@ -248,13 +254,16 @@ impl Csm {
         if !self.options.ordered {
             return None;
         }
-        self.begin_in_order(false, env);
+        let count = self.pages.layout().clip(first, count);
+        if !span(first, count).all(|page| self.is_shown(page)) {
+            self.begin_in_order(false, env);
+        }
         let number = self.flushes.last()?;
         if self.flushes.is_last_waiting() {
             // They are written until that flush begins: what they are now is told of at once.
             let me = self.pages.me();
             let mut notices = std::mem::take(&mut self.scratch.notices);
-            for page in span(first, self.pages.layout().clip(first, count)) {
+            for page in span(first, count) {
                 if self.pages.entry(page).state == State::HomeDirty {
                     self.tell_of_home(page, number, &mut notices, env);
                 }
