@@ -328,7 +328,7 @@ impl<P: Machine> World<P> {
             }
             (Op::Lock(lock), _) => {
                 if self.locks[lock].token != Some(node) {
-                    self.call(node, |machine, env| machine.acquire(SyncPoint::default(), env));
+                    self.acquire(node);
                 }
                 self.locks[lock].token = Some(node);
                 self.advance(index);
@@ -352,7 +352,7 @@ impl<P: Machine> World<P> {
                 self.release(node, index, at);
             }
             (Op::Barrier, Phase::Barrier(_)) => {
-                self.call(node, |machine, env| machine.acquire(SyncPoint::default(), env));
+                self.acquire(node);
                 self.advance(index);
             }
             (Op::Place { first, count, home, used }, _) => {
@@ -404,6 +404,15 @@ impl<P: Machine> World<P> {
     fn advance(&mut self, index: usize) {
         self.threads[index].counter += 1;
         self.threads[index].phase = Phase::Run;
+    }
+
+    /// Makes `node` acquire, unless its machine says that this would do nothing.
+    fn acquire(&mut self, node: usize) {
+        let Node { machine, memory } = &self.nodes[node];
+        let pages = u32::try_from(memory.access.len()).expect("pages have numbers of 32 bits");
+        if !machine.is_acquired() || (0..pages).any(|page| memory.has_posted_notice(Page(page))) {
+            self.call(node, |machine, env| machine.acquire(SyncPoint::default(), env));
+        }
     }
 
     /// Makes `node` release on behalf of a thread.

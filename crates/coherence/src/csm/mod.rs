@@ -484,7 +484,7 @@ impl Protocol for Csm {
     }
 
     fn is_acquired(&self) -> bool {
-        self.pending.is_empty()
+        self.pending.is_empty() && self.has_taken_uncommitted()
     }
 
     fn catch_up(&mut self, env: &mut dyn Env) -> Option<Duration> {

@@ -136,6 +136,11 @@ impl Csm {
         self.order.uncommitted.push(diff);
     }
 
+    /// True if threads of this node can reach no page with uncommitted diffs.
+    pub(super) fn has_taken_uncommitted(&self) -> bool {
+        self.order.uncommitted.iter().all(|diff| diff.taken)
+    }
+
     /// Takes all pages with uncommitted diffs from this node's threads.
     pub(super) fn take_uncommitted(&mut self, env: &mut dyn Env) {
         self.order.acquired = true;
