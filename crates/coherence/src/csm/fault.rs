@@ -2,12 +2,15 @@
 
 use super::message::{CsmMessage, Grant};
 use super::state::{GRANT_RACE, PENDING, PINNED, PageEntry, REFETCH, REWRITTEN, State, TWIN, WRITE};
-use super::{Csm, History, UNTOUCHED_WINDOWS};
+use super::{Csm, History};
 use crate::page_table::Flags;
 use crate::runs::{count_of, leading, runs, span};
 use crate::{Access, Env, Event, Outcome, Page, Violation, Waiter};
 use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
+
+/// How many windows of untouched pages a node asks for; see [`CsmOptions::window`](super::CsmOptions::window).
+const UNTOUCHED_WINDOWS: u32 = 8;
 
 /// How many pages with contents come in one answer: while a thread uses these, the next ones are on their way.
 const IN_ANSWER: u32 = 32;

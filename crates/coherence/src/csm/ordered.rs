@@ -27,10 +27,10 @@ use super::flush::Flush;
 use super::message::{CsmMessage, Grant};
 use super::outbox::FlushId;
 use super::state::State;
-use crate::runs::{runs, span};
+use crate::runs::{leading, runs, span};
 use crate::{Access, Env, Page, Violation};
 use gondwana_topology::NodeId;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// How long what is written is not seen at most, and the same for each page that is to be released: then such releases take a small
@@ -45,6 +45,12 @@ struct Uncommitted {
     origin: NodeId,
     flush: u64,
     diff: Vec<u8>,
+}
+
+/// A page with such diffs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Awaiting {
+    diffs: u32,
     /// Threads of this node cannot reach the page.
     taken: bool,
 }
@@ -72,6 +78,10 @@ struct Answer {
 pub(super) struct Order {
     /// In the order in which they came.
     uncommitted: Vec<Uncommitted>,
+    /// Their pages.
+    awaiting: BTreeMap<Page, Awaiting>,
+    /// True if threads can reach one of them.
+    shows_some: bool,
     postponed: Vec<Postponed>,
     /// In the order in which they are to leave.
     answers: VecDeque<Answer>,
@@ -105,12 +115,12 @@ impl Csm {
 
     /// True of a page at its home with diffs that are not committed.
     pub(super) fn is_uncommitted(&self, page: Page) -> bool {
-        self.order.uncommitted.iter().any(|diff| diff.page == page)
+        self.order.awaiting.contains_key(&page)
     }
 
     /// True of such a page that threads of this node cannot reach.
     pub(super) fn is_taken(&self, page: Page) -> bool {
-        self.order.uncommitted.iter().any(|diff| diff.page == page && diff.taken)
+        self.order.awaiting.get(&page).is_some_and(|awaiting| awaiting.taken)
     }
 
     /// [`Protocol::catch_up`](crate::Protocol::catch_up).
@@ -131,26 +141,31 @@ impl Csm {
 
     /// Keeps a diff until it is committed.
     pub(super) fn keep_diff(&mut self, page: Page, FlushId { origin, number, .. }: FlushId, diff: &[u8]) {
-        let taken = self.is_taken(page);
-        let diff = Uncommitted { page, origin, flush: number, diff: diff.to_vec(), taken };
+        let diff = Uncommitted { page, origin, flush: number, diff: diff.to_vec() };
         self.order.uncommitted.push(diff);
+        let awaiting = self.order.awaiting.entry(page).or_default();
+        awaiting.diffs += 1;
+        self.order.shows_some |= !awaiting.taken;
     }
 
     /// True if threads of this node can reach no page with uncommitted diffs.
     pub(super) fn has_taken_uncommitted(&self) -> bool {
-        self.order.uncommitted.iter().all(|diff| diff.taken)
+        !self.order.shows_some
     }
 
     /// Takes all pages with uncommitted diffs from this node's threads.
     pub(super) fn take_uncommitted(&mut self, env: &mut dyn Env) {
         self.order.acquired = true;
-        let mut pages = Vec::new();
-        for diff in self.order.uncommitted.iter_mut().filter(|diff| !diff.taken) {
-            diff.taken = true;
-            pages.push(diff.page);
+        if !std::mem::take(&mut self.order.shows_some) {
+            return;
         }
-        pages.sort_unstable();
-        pages.dedup();
+        let reached = self.order.awaiting.iter_mut().filter(|(_, awaiting)| !awaiting.taken);
+        let pages: Vec<Page> = reached
+            .map(|(&page, awaiting)| {
+                awaiting.taken = true;
+                page
+            })
+            .collect();
         for (first, count) in runs(&pages) {
             env.protect(first, count, Access::None);
         }
@@ -173,7 +188,7 @@ impl Csm {
 
     /// Shows all diffs of a page, which no thread of this node can reach.
     pub(super) fn show_leaving(&mut self, page: Page, env: &mut dyn Env) {
-        if self.order.uncommitted.is_empty() {
+        if self.order.awaiting.remove(&page).is_none() {
             return;
         }
         self.order.uncommitted.retain(|diff| {
@@ -190,37 +205,38 @@ impl Csm {
         if committed.is_empty() {
             return;
         }
+        // Takes all pages with diffs from this node's threads.
         self.invalidate(env);
-        let mut shown: Vec<Page> =
-            committed.iter().filter(|diff| !diff.taken).map(|diff| diff.page).collect();
-        shown.sort_unstable();
-        shown.dedup();
-        for (first, count) in runs(&shown) {
-            env.protect(first, count, Access::None);
-        }
-        shown.clear();
+        let mut shown = Vec::new();
         for Uncommitted { page, diff, .. } in committed {
             env.patch(page, &diff);
-            shown.push(page);
+            if let Some(awaiting) = self.order.awaiting.get_mut(&page) {
+                awaiting.diffs -= 1;
+                if awaiting.diffs == 0 {
+                    self.order.awaiting.remove(&page);
+                    shown.push(page);
+                }
+            }
         }
         shown.sort_unstable();
-        shown.dedup();
-        shown.retain(|&page| !self.is_taken(page));
-        let access = |csm: &Self, page| match csm.pages.get(page).state {
-            State::HomeExclusive | State::HomeDirty => Access::Write,
-            _ => Access::Read,
-        };
         for (first, count) in runs(&shown) {
-            let mut next = first;
-            let end = first.0 + count;
+            let (mut next, end) = (first, first.0 + count);
             while next.0 < end {
-                let like = access(self, next);
-                let alike = span(next, end - next.0).take_while(|&page| access(self, page) == like).count();
-                let alike = u32::try_from(alike).expect("it is part of a run");
-                env.protect(next, alike, like);
+                let access = self.access_of_home(next);
+                let alike = self.pages.layout().clip(next, end - next.0);
+                let alike = leading(next, alike, |page| self.access_of_home(page) == access);
+                env.protect(next, alike, access);
                 next.0 += alike;
             }
             self.resume(first, count, env);
+        }
+    }
+
+    /// What threads may do with a page of this home.
+    fn access_of_home(&self, page: Page) -> Access {
+        match self.pages.get(page).state {
+            State::HomeExclusive | State::HomeDirty => Access::Write,
+            _ => Access::Read,
         }
     }
 
