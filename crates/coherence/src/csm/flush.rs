@@ -173,6 +173,7 @@ impl Csm {
         Some(self.flushes.next() - 1)
     }
 
+    /// Begins a flush of all dirty pages, unless there is nothing to send.
     pub(super) fn flush_dirty(&mut self, at_barrier: bool, env: &mut dyn Env) {
         let flush = self.send_all_dirty(self.flushes.next(), at_barrier, env);
         if !flush.is_complete() {

@@ -249,7 +249,8 @@ impl Csm {
         postpones
     }
 
-    pub(super) fn serve_postponed(&mut self, env: &mut dyn Env) -> Result<(), Violation> {
+    /// Serves the requests whose pages have no uncommitted diffs any more.
+    fn serve_postponed(&mut self, env: &mut dyn Env) -> Result<(), Violation> {
         for request in std::mem::take(&mut self.order.postponed) {
             let Postponed { first, count, write, requester } = request;
             self.serve_fetch(first, count, write, requester, env)?;
