@@ -4,7 +4,7 @@
 use gondwana_coherence::{C11, C11Options, Csm, CsmOptions, Layout, ScOptions};
 use gondwana_testbed::programs::Rng;
 use gondwana_testbed::setup::{Op, Setup};
-use gondwana_testbed::world::{Action, Machine, World};
+use gondwana_testbed::world::{Machine, World};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -97,29 +97,8 @@ fn run<P: Machine>(
     machine: impl Fn(Layout) -> P,
 ) -> Result<World<P>, TestCaseError> {
     let mut world = World::new(setup, machine);
-    let mut rng = Rng(!case.seed);
-    let mut slow = Vec::new();
-    for _ in 0..100_000 {
-        let mut actions = world.actions(setup);
-        if actions.is_empty() {
-            prop_assert_eq!(&world.failure, &None);
-            prop_assert!(world.finished(setup), "stuck: {:?}", world.threads);
-            world.check_quiet(setup).map_err(TestCaseError::fail)?;
-            return Ok(world);
-        }
-        // Some channels are slow for a while.
-        if rng.chance(3) {
-            let roll = |rng: &mut Rng| (rng.below(case.nodes), rng.below(case.nodes));
-            slow = (0..rng.below(2 * case.nodes)).map(|_| roll(&mut rng)).collect();
-        }
-        let is_slow =
-            |action: &Action| matches!(action, Action::Deliver { from, to } if slow.contains(&(*from, *to)));
-        if !actions.iter().all(is_slow) {
-            actions.retain(|action| !is_slow(action));
-        }
-        world.apply(setup, actions[rng.below(actions.len())]);
-    }
-    Err(TestCaseError::fail("no end"))
+    world.run_at_random(setup, !case.seed, 100_000).map_err(TestCaseError::fail)?;
+    Ok(world)
 }
 
 /// For each byte, the newest value that is known to happen before.

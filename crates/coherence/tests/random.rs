@@ -5,11 +5,10 @@ use gondwana_coherence::{
     C11, C11Options, Csm, CsmOptions, Erc, ErcOptions, HomeRole, Layout, Page, Sc, ScOptions,
 };
 use gondwana_testbed::programs::{
-    Rng, catch_up_anywhere, expose_anywhere, place_anywhere, promote_anywhere, race_free, racy,
-    with_new_pages,
+    catch_up_anywhere, expose_anywhere, place_anywhere, promote_anywhere, race_free, racy, with_new_pages,
 };
 use gondwana_testbed::setup::{Setup, common_after};
-use gondwana_testbed::world::{Action, Machine, World};
+use gondwana_testbed::world::{Machine, World};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -154,31 +153,11 @@ fn run<P: Machine>(case: &Case, machine: impl Fn(Layout) -> P) -> Result<(), Tes
     for node in &mut world.nodes {
         node.memory.observed = case.seed % 8 < 4;
     }
-    let mut rng = Rng(!case.seed);
-    let mut slow = Vec::new();
-    for _ in 0..200_000 {
-        let mut actions = world.actions(&setup);
-        if actions.is_empty() {
-            prop_assert_eq!(&world.failure, &None);
-            prop_assert!(world.finished(&setup), "stuck: {:?}", world.threads);
-            if case.places == 0 {
-                homes_are_as_asked(case, &world)?;
-            }
-            return world.check_quiet(&setup).map_err(TestCaseError::fail);
-        }
-        // Some channels are slow for a while, so that messages of different pairs overtake each other by far.
-        if rng.chance(3) {
-            let roll = |rng: &mut Rng| (rng.below(case.nodes), rng.below(case.nodes));
-            slow = (0..rng.below(2 * case.nodes)).map(|_| roll(&mut rng)).collect();
-        }
-        let is_slow =
-            |action: &Action| matches!(action, Action::Deliver { from, to } if slow.contains(&(*from, *to)));
-        if !actions.iter().all(is_slow) {
-            actions.retain(|action| !is_slow(action));
-        }
-        world.apply(&setup, actions[rng.below(actions.len())]);
+    world.run_at_random(&setup, !case.seed, 200_000).map_err(TestCaseError::fail)?;
+    if case.places == 0 {
+        homes_are_as_asked(case, &world)?;
     }
-    Err(TestCaseError::fail("no end"))
+    Ok(())
 }
 
 proptest! {

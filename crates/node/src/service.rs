@@ -71,6 +71,14 @@ impl Service {
     }
 }
 
+/// Does something that is due at a time, and says in what time to do so again. Returns in what time it is due.
+fn again_if_due(at: &mut Option<Instant>, act: impl FnOnce() -> Option<Duration>) -> Option<Duration> {
+    if at.is_some_and(|at| at <= Instant::now()) {
+        *at = act().map(|due| Instant::now() + due);
+    }
+    at.map(|at| at.saturating_duration_since(Instant::now()))
+}
+
 impl Node {
     /// Starts the service thread beside the program.
     pub fn serve_in_background(&'static self) {
@@ -127,7 +135,8 @@ impl Node {
                 self.report_progress();
             }
             self.give_signs_of_life(&mut signed);
-            let due = [self.let_go_of_due_tokens(), pages_due, self.catch_up_if_due(&mut catch_up_at)];
+            let catch_up_due = again_if_due(&mut catch_up_at, || self.core().catch_up());
+            let due = [self.let_go_of_due_tokens(), pages_due, catch_up_due];
             self.fabric.wait(timeout.into_iter().chain(due.into_iter().flatten()).min());
         }
     }
@@ -153,18 +162,7 @@ impl Node {
             let soon = Instant::now() + HOLD;
             *at = Some(at.map_or(soon, |at| at.min(soon)));
         }
-        if at.is_some_and(|at| at <= Instant::now()) {
-            *at = self.core().let_go().map(|due| Instant::now() + due);
-        }
-        at.map(|at| at.saturating_duration_since(Instant::now()))
-    }
-
-    /// Catches up with other nodes if it is time. Returns in what time to do so again.
-    fn catch_up_if_due(&self, at: &mut Option<Instant>) -> Option<Duration> {
-        if at.is_some_and(|at| at <= Instant::now()) {
-            *at = self.core().catch_up().map(|due| Instant::now() + due);
-        }
-        at.map(|at| at.saturating_duration_since(Instant::now()))
+        again_if_due(at, || self.core().let_go())
     }
 
     /// Lets go of all that is kept for threads of this node.

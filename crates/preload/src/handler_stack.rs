@@ -5,12 +5,12 @@
 //! on the alternate stack that the program has set ([`crate::handler_frame`] has the kernel start them there). What was
 //! interrupted may be the runtime, on the private stack; then the handler leaves that part of it alone.
 
+use crate::left_behind::LeftBehind;
 use crate::private_stack::{LEFT, PART, uninterrupted};
 use crate::signals::{ALL_BUT_NEEDED, block_only};
-use crate::thread_memory;
 use gondwana_locks::lock;
 use gondwana_node::{Node, Thread};
-use libc::{c_int, c_void, pid_t, stack_t};
+use libc::{c_int, c_void, stack_t};
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::ptr::null_mut;
@@ -28,8 +28,8 @@ const RED_ZONE: usize = 128;
 /// The smallest stack for handlers that the C library accepts.
 const LEAST_PROGRAM_STACK: usize = 2048;
 
-/// The private stacks of threads that have ended or are about to, with the kernel's number of each.
-static ENDED: Mutex<Vec<(usize, pid_t)>> = Mutex::new(Vec::new());
+/// The private stacks of threads that have ended or are about to.
+static ENDED: Mutex<LeftBehind> = Mutex::new(LeftBehind::new());
 
 thread_local! {
     /// The calling thread is about to end.
@@ -172,11 +172,7 @@ pub(crate) fn program_stack() -> Range<usize> {
 
 /// Makes the private stack of the calling thread.
 pub(crate) fn begin_thread() {
-    let left = uninterrupted(|| {
-        let mut ended = lock(&ENDED);
-        let index = ended.iter().position(|&(_, thread)| thread_memory::has_ended(thread))?;
-        Some(ended.swap_remove(index).0)
-    });
+    let left = uninterrupted(|| lock(&ENDED).take());
     let memory = left.unwrap_or_else(|| vec![0u8; PRIVATE_STACK].leak().as_ptr() as usize);
     WHOLE.set((memory.next_multiple_of(64), (memory + PRIVATE_STACK) & !63));
     MEMORY.set(memory);
@@ -191,7 +187,7 @@ pub(crate) fn end_thread() {
     HAS_ENDED.set(true);
     let memory = MEMORY.replace(0);
     if memory != 0 {
-        uninterrupted(|| lock(&ENDED).push((memory, gondwana_sys::thread())));
+        uninterrupted(|| lock(&ENDED).add(memory, gondwana_sys::thread()));
     }
 }
 

@@ -13,6 +13,7 @@ mod generated_frames;
 mod handler_frame;
 mod handler_stack;
 mod io;
+mod left_behind;
 mod library;
 mod locked;
 mod main_thread;

@@ -2,6 +2,7 @@
 //! for each thread, with its control block and thread-local variables at the upper end, and below them the stack on which it starts and
 //! ends.
 
+use crate::left_behind::LeftBehind;
 use crate::private_stack::uninterrupted;
 use crate::pthread::native_self;
 use gondwana_locks::lock;
@@ -20,14 +21,13 @@ const STACK: usize = 256 * 1024;
 const GUARD: usize = PAGE_SIZE;
 
 /// The slots that have been used.
-#[derive(Default)]
 struct Slots {
     used: usize,
-    /// Slots of threads that have ended or are about to, with the kernel's number of each.
-    left: Vec<(usize, pid_t)>,
+    /// Slots of threads that have ended or are about to.
+    left: LeftBehind,
 }
 
-static SLOTS: Mutex<Slots> = Mutex::new(Slots { used: 0, left: vec![] });
+static SLOTS: Mutex<Slots> = Mutex::new(Slots { used: 0, left: LeftBehind::new() });
 
 /// Bytes of a slot.
 fn slot_bytes() -> usize {
@@ -39,8 +39,8 @@ pub(crate) fn take(node: &Node) -> Option<Range<usize>> {
     let (own, bytes) = (node.thread_memory().own(), slot_bytes());
     let (start, fresh) = uninterrupted(|| {
         let mut slots = lock(&SLOTS);
-        if let Some(index) = slots.left.iter().position(|&(_, thread)| has_ended(thread)) {
-            return Some((slots.left.swap_remove(index).0, false));
+        if let Some(start) = slots.left.take() {
+            return Some((start, false));
         }
         let start = own.start + slots.used * bytes;
         (start + bytes <= own.end).then(|| {
@@ -70,7 +70,7 @@ pub(crate) fn end_thread(node: &Node) {
 }
 
 fn leave(start: usize, thread: pid_t) {
-    uninterrupted(|| lock(&SLOTS).left.push((start, thread)));
+    uninterrupted(|| lock(&SLOTS).left.add(start, thread));
 }
 
 /// The memory of the calling thread; empty if it has none of [`take`].
@@ -89,13 +89,6 @@ pub(crate) fn of_caller(node: &Node) -> Range<usize> {
 fn slot_of(node: &Node, address: usize) -> usize {
     let (own, bytes) = (node.thread_memory().own(), slot_bytes());
     own.start + (address - own.start) / bytes * bytes
-}
-
-/// True if no thread of this process has this number any more.
-pub(crate) fn has_ended(thread: pid_t) -> bool {
-    // SAFETY: sends nothing.
-    let result = unsafe { gondwana_sys::syscall!(libc::SYS_tgkill, gondwana_sys::process(), thread, 0) };
-    result != 0
 }
 
 /// True if a fault in the memory of this node's threads is none: a `fork` stops writes to the memory of the thread that calls it for a

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod model;
 pub mod pair;
 pub mod programs;
+mod random_schedule;
 pub mod rig;
 mod sc;
 pub mod scripted;

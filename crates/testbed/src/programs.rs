@@ -96,49 +96,41 @@ pub fn race_free(setup: &mut Setup, phases: usize, steps: usize, seed: u64) {
     }
 }
 
-/// Lets threads decide where homes are to be, at any time and of any pages.
-pub fn place_anywhere(setup: &mut Setup, times: usize, seed: u64) {
+/// Adds operations at any time of any threads.
+fn insert_anywhere(setup: &mut Setup, times: usize, seed: u64, op: impl Fn(&mut Rng, &Setup) -> Op) {
     let mut rng = Rng(seed);
     for _ in 0..times {
+        let op = op(&mut rng, setup);
+        let thread = rng.below(setup.threads.len());
+        let program = &mut setup.threads[thread].1;
+        program.insert(rng.below(program.len() + 1), op);
+    }
+}
+
+/// Lets threads decide where homes are to be, at any time and of any pages.
+pub fn place_anywhere(setup: &mut Setup, times: usize, seed: u64) {
+    insert_anywhere(setup, times, seed, |rng, setup| {
         let home = rng.chance(80).then(|| rng.node(setup));
         let first = rng.below(setup.pages);
         let count = 1 + rng.below(setup.pages - first);
-        let place = Op::Place { first: operand(first), count: operand(count), home, used: true };
-        let thread = rng.below(setup.threads.len());
-        let program = &mut setup.threads[thread].1;
-        program.insert(rng.below(program.len() + 1), place);
-    }
+        Op::Place { first: operand(first), count: operand(count), home, used: true }
+    });
 }
 
 /// Lets nodes expose what they used alone, at any time.
 pub fn expose_anywhere(setup: &mut Setup, times: usize, seed: u64) {
-    let mut rng = Rng(seed.rotate_left(32));
-    for _ in 0..times {
-        let thread = rng.below(setup.threads.len());
-        let program = &mut setup.threads[thread].1;
-        program.insert(rng.below(program.len() + 1), Op::Expose);
-    }
+    insert_anywhere(setup, times, seed.rotate_left(32), |_, _| Op::Expose);
 }
 
 /// Lets nodes catch up with the others, at any time.
 pub fn catch_up_anywhere(setup: &mut Setup, times: usize, seed: u64) {
-    let mut rng = Rng(seed.rotate_left(48));
-    for _ in 0..times {
-        let thread = rng.below(setup.threads.len());
-        let program = &mut setup.threads[thread].1;
-        program.insert(rng.below(program.len() + 1), Op::CatchUp);
-    }
+    insert_anywhere(setup, times, seed.rotate_left(48), |_, _| Op::CatchUp);
 }
 
 /// Lets threads synchronise on any pages, at any time.
 pub fn promote_anywhere(setup: &mut Setup, times: usize, seed: u64) {
-    let mut rng = Rng(seed.rotate_left(16));
-    for _ in 0..times {
-        let page = operand(rng.below(setup.pages));
-        let thread = rng.below(setup.threads.len());
-        let program = &mut setup.threads[thread].1;
-        program.insert(rng.below(program.len() + 1), Op::Promote(page));
-    }
+    let promote = |rng: &mut Rng, setup: &Setup| Op::Promote(operand(rng.below(setup.pages)));
+    insert_anywhere(setup, times, seed.rotate_left(16), promote);
 }
 
 /// Adds pages to those that the threads of `setup` use already: their homes are decided before anybody uses them.

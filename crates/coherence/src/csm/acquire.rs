@@ -101,9 +101,13 @@ impl Csm {
         let mut pages = std::mem::take(&mut self.pending);
         pages.sort_unstable();
         pages.dedup();
-        let but: Vec<Page> = pages.extract_if(.., |page| page.0.wrapping_sub(first.0) < count).collect();
         self.update_kept(&mut pages, env);
+        let mut but = Vec::new();
         pages.retain(|&page| {
+            if page.0.wrapping_sub(first.0) < count {
+                but.push(page);
+                return false;
+            }
             let entry = self.pages.entry(page);
             if !entry.take(PENDING) {
                 return false;

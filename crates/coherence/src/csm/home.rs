@@ -62,10 +62,14 @@ impl Csm {
             self.grant_untouched(first, count, write, requester, env);
         } else if self.postpone(first, count, write, requester) {
             // Its turn comes when the page's diffs are committed.
-        } else if self.may_grant_in_order(first, count, write, requester, env) {
-            self.grant(first, count, requester, env);
         } else {
-            self.share(first, count, write, requester, env);
+            let flush = self.release_before(first, count.min(self.options.window), requester, env);
+            let entry = *self.pages.entry(first);
+            if self.may_grant(&entry, write, requester) {
+                self.grant(first, count, requester, env);
+            } else {
+                self.share(first, count, write, requester, flush, env);
+            }
         }
         Ok(())
     }
@@ -94,7 +98,7 @@ impl Csm {
 
     /// True if a request to write may take the home along: nobody would have to be told, nothing is unreleased
     /// here, and the page's past speaks for it.
-    pub(super) fn may_grant(&self, entry: &PageEntry, write: bool, requester: NodeId) -> bool {
+    fn may_grant(&self, entry: &PageEntry, write: bool, requester: NodeId) -> bool {
         let known = self.known(entry);
         write
             && self.is_in_order(requester)
@@ -137,8 +141,16 @@ impl Csm {
         directory.take(&mut entry.directory).history.moved().pinned(pinned)
     }
 
-    fn share(&mut self, first: Page, asked: u32, write: bool, requester: NodeId, env: &mut dyn Env) {
-        let flush = self.release_before(first, asked.min(self.options.window), requester, env);
+    /// Sends copies, when this flush is complete if there is one.
+    fn share(
+        &mut self,
+        first: Page,
+        asked: u32,
+        write: bool,
+        requester: NodeId,
+        flush: Option<u64>,
+        env: &mut dyn Env,
+    ) {
         let mut served = 0;
         let mut exclusive = std::mem::take(&mut self.scratch.pages);
         let twins = self.pages.entry(first).has(TWIN);
@@ -148,7 +160,7 @@ impl Csm {
             if !known.state.is_home()
                 || matches!(known.state, State::Untouched | State::HomeCommon)
                 || known.has(TWIN) != twins
-                || served > 0 && self.may_grant(&known, write, requester)
+                || self.may_grant(&known, write, requester)
                 || self.is_uncommitted(page)
             {
                 break;

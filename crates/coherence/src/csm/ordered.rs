@@ -97,22 +97,6 @@ impl Csm {
         !self.options.ordered || self.dirty.is_empty() && self.flushes.all_concern_only(to, nodes)
     }
 
-    /// [`Csm::may_grant`] of a page, for which a release may be begun.
-    pub(super) fn may_grant_in_order(
-        &mut self,
-        page: Page,
-        count: u32,
-        write: bool,
-        requester: NodeId,
-        env: &mut dyn Env,
-    ) -> bool {
-        if write {
-            let _shares = self.release_before(page, count, requester, env);
-        }
-        let entry = *self.pages.entry(page);
-        self.may_grant(&entry, write, requester)
-    }
-
     /// True of a page at its home with diffs that are not committed.
     pub(super) fn is_uncommitted(&self, page: Page) -> bool {
         self.order.awaiting.contains_key(&page)
@@ -129,10 +113,10 @@ impl Csm {
             return None;
         }
         let pages = u32::try_from(self.dirty.len()).unwrap_or(u32::MAX);
-        if !std::mem::take(&mut self.order.released) {
+        if !self.order.released {
             self.begin_in_order(false, env);
         }
-        if !std::mem::take(&mut self.order.acquired) {
+        if !self.order.acquired {
             self.invalidate(env);
         }
         (self.order.released, self.order.acquired) = (false, false);
