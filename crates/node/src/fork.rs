@@ -1,9 +1,10 @@
 //! A copy of this process made by `fork`.
 
 use crate::birth::Birth;
+use crate::core::CoreGuard;
 use crate::monitor::Touch;
 use crate::signal_mask::SignalMask;
-use crate::thread::Uninterrupted;
+use crate::thread::{Thread, Uninterrupted};
 use crate::{CURRENT, Node};
 use gondwana_coherence::{Access, Page};
 use gondwana_memory::PAGE_SIZE;
@@ -11,9 +12,13 @@ use gondwana_prefetch::Prefetch;
 use gondwana_topology::NodeId;
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
 
 /// How many pages after a missing one are fetched with it.
 const AHEAD: u32 = 127;
+
+/// How long a fork waits for a thread that begins or ends before it looks again.
+const HOLD_AGAIN: Duration = Duration::from_micros(50);
 
 /// What a child of a [`Node::fork`] is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,14 +53,16 @@ impl Node {
     /// Makes a child process by `fork`. What was shared becomes the child's private copy of this node's memory,
     /// and the child is no node any more. What other nodes alone have is fetched before, so the child sees each byte as it was at some moment of
     /// this call, or as the calling thread left it. `own` is the part of the [thread memory](gondwana_memory::ThreadMemory) that the calling thread has, if
-    /// it has any.
+    /// it has any. `hold` keeps other threads of this node from beginning and ending, or gives `None` if one does just now; what it gives is
+    /// called with the result of `fork` when the child has its memory, in both processes.
     ///
     /// # Errors
     /// `EAGAIN` if the kernel refuses a page that both have, or what `fork` gives (as its result).
-    pub fn fork(
+    pub fn fork<H: FnOnce(i32)>(
         &'static self,
         own: Range<usize>,
         child: Child,
+        hold: impl Fn() -> Option<H> + 'static,
         fork: impl FnOnce() -> i32 + 'static,
     ) -> Result<i32, i32> {
         if self.has_company() {
@@ -63,7 +70,7 @@ impl Node {
         }
         self.privately(move || {
             let birth = Birth::new().ok_or(libc::EAGAIN)?;
-            let number = self.fork_here(&own, child, &birth, fork)?;
+            let number = self.fork_here(&own, child, &birth, hold, fork)?;
             match number {
                 // The page is there until the child leaves this memory.
                 0 => std::mem::forget(birth),
@@ -103,15 +110,29 @@ impl Node {
         });
     }
 
-    fn fork_here(
+    /// The lock on the machines, and what `hold` gives. A thread that begins or ends may need the one before the other can be had.
+    fn at_rest<H>(&'static self, hold: impl Fn() -> Option<H>) -> (CoreGuard<'static>, H) {
+        loop {
+            let core = self.core();
+            if let Some(held) = hold() {
+                return (core, held);
+            }
+            drop(core);
+            // A thread cannot be cancelled here.
+            Thread::in_runtime(|| std::thread::sleep(HOLD_AGAIN));
+        }
+    }
+
+    fn fork_here<H: FnOnce(i32)>(
         &'static self,
         own: &Range<usize>,
         child: Child,
         birth: &Birth,
+        hold: impl Fn() -> Option<H>,
         fork: impl FnOnce() -> i32,
     ) -> Result<i32, i32> {
         // Held across the fork: the child must find the machines at rest.
-        let mut core = self.core();
+        let (mut core, held) = self.at_rest(hold);
         let blocked = SignalMask::block_all();
         if let Err(error) = self.thread_memory.begin_fork(own) {
             crate::fatal(&format!("copying a thread's memory for a child process: {error}"));
@@ -133,6 +154,7 @@ impl Node {
             FORMER.store(CURRENT.load(Ordering::Acquire), Ordering::Release);
             CURRENT.store(std::ptr::null_mut(), Ordering::Release);
             core.leave_to_parent();
+            held(0);
             return Ok(0);
         }
         let here = &raw const number as usize;
@@ -147,6 +169,7 @@ impl Node {
         if number > 0 {
             birth.wait(number);
         }
+        held(number);
         Ok(number)
     }
 }

@@ -23,7 +23,7 @@ impl LeftBehind {
 }
 
 /// True if no thread of this process has this number any more.
-fn has_ended(thread: pid_t) -> bool {
+pub(crate) fn has_ended(thread: pid_t) -> bool {
     // SAFETY: sends nothing.
     let result = unsafe { gondwana_sys::syscall!(libc::SYS_tgkill, gondwana_sys::process(), thread, 0) };
     result != 0

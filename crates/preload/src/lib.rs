@@ -40,6 +40,7 @@ mod stack;
 mod start;
 mod synchronising;
 mod system_calls;
+mod thread_list;
 mod thread_memory;
 mod traps;
 mod variadic_words;

@@ -102,7 +102,8 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
         && signal != libc::SIGTRAP
         && Node::current().is_some_and(|node| {
             node.is_shared(address) && node.fault(address, write, at, signal)
-                || thread_memory::is_stopped(node, address)
+                // A fork has stopped it for a moment. The access is tried again.
+                || thread_memory::holds(node, address)
         });
     if !resolved {
         // SAFETY: forwards what the kernel passed.

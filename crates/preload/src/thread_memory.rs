@@ -91,8 +91,8 @@ fn slot_of(node: &Node, address: usize) -> usize {
     own.start + (address - own.start) / bytes * bytes
 }
 
-/// True if a fault in the memory of this node's threads is none: a `fork` stops writes to the memory of the thread that calls it for a
-/// moment, so that the access can be tried again.
-pub(crate) fn is_stopped(node: &Node, address: usize) -> bool {
+/// True if an address is in the memory of this node's threads, which can be read and written: but for the moment in which a `fork`
+/// stops writes to that of the thread that calls it.
+pub(crate) fn holds(node: &Node, address: usize) -> bool {
     node.thread_memory().own().contains(&address) && address - slot_of(node, address) >= GUARD
 }

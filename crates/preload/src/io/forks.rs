@@ -5,7 +5,7 @@ use super::{children, delegations, descriptors, fork_handlers, record_holder};
 use crate::private_stack::on_private_stack;
 use crate::process::identity;
 use crate::pthread::semaphore;
-use crate::{main_thread, thread_memory};
+use crate::{main_thread, thread_list, thread_memory};
 use gondwana_node::{Child, Node};
 use gondwana_page::to_usize;
 use libc::{c_char, c_int, pid_t, termios, winsize};
@@ -43,9 +43,10 @@ unsafe fn make(child: Child) -> pid_t {
         let reopened = Reopened::for_fork();
         let mut semaphores = node.all_semaphores();
         semaphores.retain(|semaphore| node.is_shared(to_usize(semaphore.object.0)));
+        let own = thread_memory::of_caller(node);
         // SAFETY: forwards the call.
-        let forked = node
-            .fork(thread_memory::of_caller(node), child, || unsafe { crate::real!(fork: fn() -> pid_t)() });
+        let fork = || unsafe { crate::real!(fork: fn() -> pid_t)() };
+        let forked = node.fork(own, child, || thread_list::hold(node), fork);
         if forked == Ok(0) {
             reopened.keep();
             descriptors::restore();

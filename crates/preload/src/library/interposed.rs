@@ -25,6 +25,11 @@ pub(super) fn in_place_of(address: usize, name: &CStr) -> usize {
 /// itself, or if the code is of this library: the loader knows it.
 pub(super) fn next(caller: usize, name: &CStr) -> Option<usize> {
     let own = own()?;
+    // SAFETY: it is not unloaded while its code looks something up.
+    if unsafe { loaded::at(caller) }.is_some_and(|object| object.base == own.base) {
+        // Nor may it wait for a lock that another thread had when this process was forked.
+        return None;
+    }
     let function = own.function(name)?;
     let defines = |object: &LoadedObject<'_>| {
         // SAFETY: it is not unloaded while it is visited.

@@ -5,7 +5,7 @@ use crate::private_stack::uninterrupted;
 use crate::process::scheduling;
 use crate::span_stack;
 use crate::stack::on_stack;
-use crate::{handler_stack, signals, thread_memory};
+use crate::{handler_stack, signals, thread_list, thread_memory};
 use gondwana_interpose::NextFunction;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{JoinWait, Node, Thread, ThreadSpec};
@@ -199,7 +199,7 @@ pub(crate) fn start_in(memory: &Range<usize>, routine: Routine, argument: *mut c
         libc::pthread_attr_init(attributes.as_mut_ptr());
         libc::pthread_attr_setstack(attributes.as_mut_ptr(), memory.start as *mut c_void, memory.len());
         libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
-        real_create(&mut thread, attributes.as_ptr(), routine, argument)
+        thread_list::begin_thread(|| real_create(&mut thread, attributes.as_ptr(), routine, argument))
     };
     if result == 0 { Ok(thread) } else { Err(result) }
 }
@@ -294,6 +294,7 @@ unsafe extern "C" fn end(node: *mut c_void) {
         give_stack_back(node, &stack, BRINGS_STACK.get());
     }
     thread_memory::end_thread(node);
+    thread_list::end_thread();
 }
 
 /// # Safety
