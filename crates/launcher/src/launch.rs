@@ -72,7 +72,7 @@ pub fn run(mut options: RunOptions) -> Result<ExitCode, Failure> {
     // Where the consistency is asked for, only the table wants to know.
     let found = match found {
         None if options.stats.is_some() && !alone => {
-            atomics::of_program(&program).ok().map(|atomics| atomics.count())
+            atomics::of_program(&program, false).ok().map(|atomics| atomics.count())
         }
         found => found,
     };
@@ -171,7 +171,7 @@ fn choose(
     Ok(match options.consistency {
         options::Consistency::Rc => {
             // Of a program that cannot be searched, the user knows more.
-            let atomics = atomics::of_program(program).ok();
+            let atomics = atomics::of_program(program, false).ok();
             let locked = atomics.as_ref().map_or(vec![], |atomics| atomics.of_openmp().to_vec());
             let reason = if locked.is_empty() {
                 "asked for"
@@ -184,7 +184,7 @@ fn choose(
         options::Consistency::C11 => watched("asked for")?,
         options::Consistency::Sc => Choice::of(Consistency::Sc.protocol(), "asked for"),
         options::Consistency::Auto => {
-            let atomics = atomics::of_program(program)?;
+            let atomics = atomics::of_program(program, fabric == Fabric::Tcp)?;
             let found = Some(atomics.count());
             if atomics.need_order() {
                 return Ok(Choice { found, ..Choice::of(Consistency::Sc.protocol(), atomics.to_string()) });

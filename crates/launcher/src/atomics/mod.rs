@@ -19,7 +19,7 @@ pub mod watch;
 
 use crate::program::Program;
 use cache::SearchCache;
-use gondwana_atomics::{Finding, Plain};
+use gondwana_atomics::{Finding, Plain, Way};
 use gondwana_console::failure::Failure;
 use gondwana_elf::is_runtime_library;
 use search::{Searched, of_image};
@@ -31,6 +31,8 @@ use std::path::{Path, PathBuf};
 /// The atomic instructions of a program and its own libraries, up to the file that decides which consistency they need.
 #[derive(Debug, Default)]
 pub struct Atomics {
+    /// Nodes find plain loads and stores in order, whatever the consistency.
+    in_order: bool,
     count: usize,
     first: Option<(Finding, Option<PathBuf>)>,
     /// Those of the program itself, if they all are reductions of OpenMP.
@@ -39,14 +41,19 @@ pub struct Atomics {
     lockable: Vec<u64>,
     /// The program or a library of its own opens further ones.
     opens: bool,
-    /// The first place where threads synchronise by plain loads and stores.
+    /// The first place where threads synchronise by plain loads and stores; one where they wait, if there is one.
     plain: Option<(Plain, Option<PathBuf>)>,
 }
 
 impl Atomics {
     /// True if the program needs sequential consistency.
     pub fn need_order(&self) -> bool {
-        self.opens || self.plain.is_some() || self.count != 0 && self.reductions().is_none()
+        self.opens || self.plain_needs_order() || self.count != 0 && self.reductions().is_none()
+    }
+
+    /// True if plain loads and stores need sequential consistency: where they are in order, who waits by them gets on, but slowly.
+    fn plain_needs_order(&self) -> bool {
+        self.plain.as_ref().is_some_and(|(plain, _)| plain.way == Way::Wait || !self.in_order)
     }
 
     /// How many atomic instructions there are, up to those of the file that decides.
@@ -71,7 +78,9 @@ impl Atomics {
         let library_path = || library.map(Path::to_owned);
         self.opens |= file.opens_libraries;
         self.count += file.count;
-        self.plain = self.plain.take().or(file.plain.map(|plain| (plain, library_path())));
+        let waits = file.plain.as_ref().is_some_and(|plain| plain.way == Way::Wait);
+        let plain = file.plain.map(|plain| (plain, library_path()));
+        self.plain = if waits && !self.plain_needs_order() { plain } else { self.plain.take().or(plain) };
         self.first = self.first.take().or(file.first.map(|first| (first, library_path())));
         if library.is_none() {
             (self.lockable, self.reductions) = (file.lockable, file.reductions);
@@ -117,8 +126,9 @@ fn write_place(f: &mut fmt::Formatter<'_>, found: &Finding, library: Option<&Pat
     library.map_or(Ok(()), |library| write!(f, " of {}", library.display()))
 }
 
-/// Searches a program, and the libraries that it uses as far as they may change which consistency it needs.
-pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
+/// Searches a program, and the libraries that it uses as far as they may change which consistency it needs. `in_order`: nodes find plain loads
+/// and stores in order, whatever the consistency.
+pub fn of_program(program: &Program, in_order: bool) -> Result<Atomics, Failure> {
     let shown = |path: &Path, error: &dyn fmt::Display| {
         Failure::cannot(format!(
             "{}: looking for atomic instructions: {error}; say --consistency rc or sc",
@@ -126,7 +136,7 @@ pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
         ))
     };
     let cache = SearchCache::of_user();
-    let mut atomics = Atomics::default();
+    let mut atomics = Atomics { in_order, ..Atomics::default() };
     let own = search::file(&program.path, || Ok(Cow::Borrowed(&program.image)), &cache, of_image);
     atomics.add(own.map_err(|error| shown(&program.path, &error))?, None);
     if atomics.need_order() {
@@ -148,7 +158,6 @@ pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gondwana_atomics::Way;
 
     /// What a library with so many atomic instructions is like.
     fn searched(count: usize, reductions: Option<Vec<u64>>) -> Searched {
@@ -169,6 +178,22 @@ mod tests {
         atomics.add(searched(0, None), None);
         atomics.add(searched(1, Some(vec![3])), Some(library));
         assert!(atomics.need_order() && atomics.reductions().is_none());
+    }
+
+    #[test]
+    fn who_waits_needs_order_whatever_was_found_before() {
+        let found = |way| {
+            let place = Finding { function: Some("f".to_owned()), address: 0x1234 };
+            Searched { plain: Some(Plain { way, place }), ..Searched::default() }
+        };
+        for (in_order, needs) in [(false, true), (true, false)] {
+            let mut atomics = Atomics { in_order, ..Atomics::default() };
+            atomics.add(found(Way::DoubleCheck), None);
+            assert_eq!(atomics.need_order(), needs);
+            atomics.add(found(Way::Wait), Some(Path::new("/opt/libx.so")));
+            assert!(atomics.need_order());
+            assert_eq!(atomics.to_string().contains("waits"), in_order, "{atomics}");
+        }
     }
 
     #[test]
