@@ -168,6 +168,9 @@ pub trait Env {
     fn patch(&mut self, page: Page, diff: &[u8]);
     /// As [`Env::patch`], and the same for the page's twin.
     fn patch_with_twin(&mut self, page: Page, diff: &[u8]);
+    /// Appends to `out` what is in `diff`, of bytes that the diff `later` does not have; nothing if it has them all. `page` is the page of
+    /// both.
+    fn diff_without(&mut self, page: Page, diff: &[u8], later: &[u8], out: &mut Vec<u8>);
     /// Two-way diffing (Cashmere, section 2.1): where `incoming` differs from the twin, both page and twin take
     /// the incoming byte; bytes that only local threads changed stay. Local threads may write other bytes meanwhile.
     fn merge(&mut self, page: Page, incoming: &[u8]);

@@ -1,5 +1,6 @@
 //! Random programs that synchronise by plain loads and stores, on random schedules of machines in order: a thread that has read a value has
-//! seen all that happens before its store, over any number of nodes. Each byte has one writer, whose values count up.
+//! seen all that happens before its store, over any number of nodes. Each byte has one writer, whose values count up. Where bytes have many
+//! writers, all nodes have the same bytes in the end.
 
 use gondwana_coherence::{C11, C11Options, Csm, CsmOptions, Layout, ScOptions};
 use gondwana_testbed::programs::Rng;
@@ -18,6 +19,8 @@ struct Case {
     migrate: bool,
     bulk_limit: usize,
     window: u32,
+    updates: u8,
+    length: usize,
     promoted: bool,
     seed: u64,
 }
@@ -27,9 +30,10 @@ fn case() -> impl Strategy<Value = Case> {
     (
         (2usize..=4, 1usize..=2, 1usize..=4, prop_oneof![Just(4usize), Just(16)], 0u32..3, manager),
         (any::<bool>(), prop_oneof![Just(1usize), Just(1 << 19)], 1u32..4, any::<bool>(), any::<u64>()),
+        (prop_oneof![Just(0u8), Just(2), Just(16)], prop_oneof![Just(40usize), Just(150)]),
     )
-        .prop_map(|((nodes, threads_per_node, pages, page_size, ahead, manager), rest)| {
-            let (migrate, bulk_limit, window, promoted, seed) = rest;
+        .prop_map(|((nodes, threads_per_node, pages, page_size, ahead, manager), rest, more)| {
+            let ((migrate, bulk_limit, window, promoted, seed), (updates, length)) = (rest, more);
             Case {
                 nodes,
                 threads_per_node,
@@ -40,6 +44,8 @@ fn case() -> impl Strategy<Value = Case> {
                 migrate,
                 bulk_limit,
                 window,
+                updates,
+                length,
                 promoted,
                 seed,
             }
@@ -48,20 +54,34 @@ fn case() -> impl Strategy<Value = Case> {
 
 impl Case {
     fn csm(&self) -> CsmOptions {
-        let Self { migrate, bulk_limit, window, .. } = *self;
-        CsmOptions { ordered: true, migrate, bulk_limit, window, ..CsmOptions::default() }
+        let Self { migrate, bulk_limit, window, updates, .. } = *self;
+        CsmOptions { ordered: true, migrate, bulk_limit, window, updates, ..CsmOptions::default() }
     }
 
     /// Each thread writes bytes of its own, looks at all, and now and then does something that makes others see it.
     fn setup(&self) -> Setup {
+        self.programs(false)
+    }
+
+    /// The same, but threads write any byte. In the end, all look at all bytes.
+    fn racing(&self) -> Setup {
+        let mut setup = self.programs(true);
+        for (_, program) in &mut setup.threads {
+            program.push(Op::Barrier);
+            program.extend((0..self.pages * self.page_size).map(Op::Look));
+        }
+        setup
+    }
+
+    fn programs(&self, racing: bool) -> Setup {
         let mut rng = Rng(self.seed);
         let (threads, bytes) = (self.nodes * self.threads_per_node, self.pages * self.page_size);
         let mut written = vec![0; bytes];
         let program = |thread: usize, rng: &mut Rng, written: &mut Vec<u8>| {
             let mut program = vec![];
-            for _ in 0..40 {
+            for _ in 0..self.length {
                 let any = rng.below(bytes);
-                let own = any / threads * threads + thread;
+                let own = if racing { any } else { any / threads * threads + thread };
                 match rng.below(12) {
                     0..5 if own < bytes => {
                         written[own] += 1;
@@ -149,7 +169,23 @@ fn check<P: Machine>(setup: &Setup, world: &World<P>) -> Result<(), TestCaseErro
     Ok(())
 }
 
+/// All threads have read the same bytes in the end.
+fn check_ends<P: Machine>(setup: &Setup, world: &World<P>) -> Result<(), TestCaseError> {
+    let bytes = setup.pages * setup.page_size;
+    let ends: Vec<&[u8]> =
+        world.threads.iter().map(|thread| &thread.read[thread.read.len() - bytes..]).collect();
+    prop_assert!(ends.windows(2).all(|pair| pair[0] == pair[1]), "{ends:?}");
+    Ok(())
+}
+
 proptest! {
+    #[test]
+    fn nodes_have_the_same_bytes_in_the_end(case in case()) {
+        let case = Case { promoted: false, ..case };
+        let setup = case.racing();
+        check_ends(&setup, &run(&case, &setup, |layout| Csm::new(layout, case.csm()))?)?;
+    }
+
     #[test]
     fn what_happens_before_is_seen(case in case()) {
         let case = Case { promoted: false, ..case };

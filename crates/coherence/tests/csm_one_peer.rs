@@ -28,14 +28,14 @@ fn the_only_sharer_need_not_acknowledge_before_its_token_leaves() {
     assert_eq!((outcome, only(effects)), (Outcome::Done, (A, notices(ME, 0), vec![])));
     // The flush is under way all the same: other releases wait for it.
     assert_eq!(rig.release().0, Outcome::Wait);
-    assert_eq!(rig.take(A, CsmMessage::NoticeAck { flush: 1 }, &[]).resumed, [WAITER]);
+    assert_eq!(rig.take(A, CsmMessage::NoticeAck { flush: 1, keeps: false }, &[]).resumed, [WAITER]);
 }
 
 #[test]
 fn another_sharer_must_have_acknowledged() {
     let mut rig = written_after_a_copy();
     assert_eq!(release_to(&mut rig, B).0, Outcome::Wait);
-    assert_eq!(rig.take(A, CsmMessage::NoticeAck { flush: 1 }, &[]).resumed, [WAITER]);
+    assert_eq!(rig.take(A, CsmMessage::NoticeAck { flush: 1, keeps: false }, &[]).resumed, [WAITER]);
     assert_eq!(release_to(&mut rig, B).0, Outcome::Done);
 }
 

@@ -4,7 +4,7 @@
 //! A `Look` may read any value that some thread writes: the program as a whole says what it must never see. Address 0 and 1 are in
 //! page 0, address 2 and 3 in page 1, and so on.
 
-use gondwana_coherence::{Csm, CsmOptions, Layout};
+use gondwana_coherence::{Csm, CsmOptions, Layout, Protocol};
 use gondwana_testbed::model::Schedules;
 use gondwana_testbed::programs;
 use gondwana_testbed::setup::Op::{self, Barrier, CatchUp, Lock, Look, Read, Unlock, Write};
@@ -83,6 +83,32 @@ fn message_passing_by_diffs() {
         let mut model = Schedules::new(3, 2, &threads, machine);
         model.forbidden = |world| world.threads[1].read == [1, 0] || world.threads[2].read[2..] == [1, 0];
         model.possible = |world| world.threads[1].read == [1, 1];
+        model.check();
+    }
+}
+
+/// The reader has fetched the flag again after a notice: it is sent what changes there, as the home's own writes or as diffs. The data it
+/// has an old copy of.
+#[test]
+fn message_passing_by_updates() {
+    let looks = [Look(FLAG), Look(DATA), CatchUp, CatchUp];
+    let (before, again) = ([Barrier, Look(FLAG), Look(DATA), Barrier], [Barrier, Look(FLAG), Barrier]);
+    let reader = [&before[..], &again, &looks, &looks].concat();
+    let home = [Write(1, 1), Write(FLAG + 1, 1), Barrier];
+    let writer =
+        [Barrier, Write(FLAG, 1), Barrier, Barrier, Write(DATA, 1), Write(FLAG, 2), CatchUp, CatchUp];
+    let (writing_home, idle_home) = ([&home, &writer[..]].concat(), [&home[..], &[Barrier; 3]].concat());
+    let writer = [&[Barrier], &writer[..]].concat();
+    let at_home: [(usize, &[Op]); 2] = [(0, &writing_home), (1, &reader)];
+    let by_diffs: [(usize, &[Op]); 3] = [(0, &writer), (1, &reader), (2, &idle_home)];
+    for (nodes, threads) in [(2, &at_home[..]), (3, &at_home), (3, &by_diffs)] {
+        let mut model = Schedules::new(nodes, 2, threads, fixed_homes);
+        model.forbidden = |world| {
+            let updated = world.nodes[1].machine.counters().updates_received;
+            let looks = &world.threads[1].read[3..];
+            updated == 0 || looks[..2] == [2, 0] || looks[2..] == [2, 0] || looks[2] < looks[0]
+        };
+        model.possible = |world| world.threads[1].read[3..] == [1, 0, 2, 1];
         model.check();
     }
 }

@@ -103,7 +103,7 @@ fn pages_that_others_had_stay_because_their_diffs_may_be_on_their_way() {
     // A is told of a write and no longer a sharer, but may have written its own copy before it heard.
     let _ = rig.fault(1, Access::Write, 0);
     assert_eq!(only(rig.release().1), (A, notices(ME, 1), vec![]));
-    rig.take(A, CsmMessage::NoticeAck { flush: 1 }, &[]);
+    rig.take(A, CsmMessage::NoticeAck { flush: 1, keeps: false }, &[]);
     assert!(rig.machine.is_quiet());
     assert_eq!(sent(place(&mut rig, 1, 2, Some(A), false)), [(A, placed(2, 1))]);
     assert!(rig.state(1).is_home());

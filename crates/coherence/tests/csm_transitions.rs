@@ -145,7 +145,7 @@ fn a_home_tells_its_sharers_at_the_release_and_waits_for_them() {
     let (_, effects) =
         rig.call(|machine, env| machine.message(B, &encoded(&diffs(B, 0, false)), &[0, 0, 1], env));
     assert_eq!(decoded(&effects.sent[0].1), notices(B, 0));
-    assert_eq!(rig.take(A, CsmMessage::NoticeAck { flush: 1 }, &[]).resumed, [WAITER]);
+    assert_eq!(rig.take(A, CsmMessage::NoticeAck { flush: 1, keeps: false }, &[]).resumed, [WAITER]);
     assert_eq!(rig.release().0, Outcome::Done);
 }
 
@@ -175,9 +175,9 @@ fn a_release_sends_one_message_to_each_home() {
     for page in 4..7 {
         assert_eq!((rig.state(page), rig.access(page)), (State::Shared, Access::Read));
     }
-    let ack = CsmMessage::DiffAck { flush: 1, entries: 3, notices: 1, grants: vec![] };
+    let ack = CsmMessage::DiffAck { flush: 1, entries: 3, in_order: vec![], notices: 1, grants: vec![] };
     assert_eq!(rig.take(A, ack, &[]).resumed, []);
-    assert_eq!(rig.take(B, CsmMessage::NoticeAck { flush: 1 }, &[]).resumed, [WAITER]);
+    assert_eq!(rig.take(B, CsmMessage::NoticeAck { flush: 1, keeps: false }, &[]).resumed, [WAITER]);
 }
 
 #[test]
@@ -195,7 +195,10 @@ fn a_notice_counts_from_the_next_acquire_on() {
     let mut rig = Rig::new();
     rig.fetch(4, 1, Access::Read);
     assert!(rig.machine.is_acquired());
-    assert_eq!(only(rig.take(A, notices(B, 4), &[])), (B, CsmMessage::NoticeAck { flush: 1 }, vec![]));
+    assert_eq!(
+        only(rig.take(A, notices(B, 4), &[])),
+        (B, CsmMessage::NoticeAck { flush: 1, keeps: false }, vec![])
+    );
     assert_eq!((rig.state(4), rig.access(4)), (State::Shared, Access::Read));
     assert!(!rig.machine.is_acquired());
     rig.acquire();
@@ -271,7 +274,7 @@ fn a_granted_home_may_write_at_once() {
         history: History::default().moved(),
         notified: NodeSet::EMPTY,
     };
-    let ack = CsmMessage::DiffAck { flush: 1, entries: 1, notices: 0, grants: vec![grant] };
+    let ack = CsmMessage::DiffAck { flush: 1, entries: 1, in_order: vec![], notices: 0, grants: vec![grant] };
     assert_eq!(rig.take(A, ack, &[]).resumed, [WAITER]);
     assert_eq!((rig.state(4), rig.access(4)), (State::HomeExclusive, Access::Write));
 }
@@ -290,7 +293,7 @@ fn nothing_is_fetched_or_flushed_while_its_diff_is_under_way() {
     rig.acquire();
     let (outcome, effects) = rig.call(|machine, env| machine.fault(Page(4), Access::Read, 0, Waiter(9), env));
     assert_eq!((outcome, effects.sent.len(), rig.state(4)), (Outcome::Wait, 0, State::Deferred));
-    let ack = |flush| CsmMessage::DiffAck { flush, entries: 1, notices: 0, grants: vec![] };
+    let ack = |flush| CsmMessage::DiffAck { flush, entries: 1, in_order: vec![], notices: 0, grants: vec![] };
     let effects = rig.take(A, ack(1), &[]);
     assert_eq!(effects.resumed, [WAITER]);
     assert!(matches!(only(effects).1, CsmMessage::Diffs { flush: 2, .. }));
@@ -322,7 +325,7 @@ fn what_peers_get_wrong_is_refused() {
         (pages(4, 1, Grant::Untouched), vec![0; 4], Violation::Contents { message: "Pages" }),
         (diffs(A, 0, true), vec![0, 0, 1], unexpected("Diffs", 0)),
         (diffs(A, 0, true), vec![0, 0], Violation::Contents { message: "Diffs" }),
-        (CsmMessage::NoticeAck { flush: 1 }, vec![], Violation::UnknownFlush { flush: 1 }),
+        (CsmMessage::NoticeAck { flush: 1, keeps: false }, vec![], Violation::UnknownFlush { flush: 1 }),
     ];
     for (message, bulk, violation) in cases {
         assert_eq!(Rig::new().try_take(A, message, &bulk).0, Err(violation));

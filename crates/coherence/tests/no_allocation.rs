@@ -116,6 +116,10 @@ impl Env for Uncounted<'_, '_> {
         self.append(out, |env, out| env.diff_and_keep(page, out))
     }
 
+    fn diff_without(&mut self, page: Page, diff: &[u8], later: &[u8], out: &mut Vec<u8>) {
+        self.append(out, |env, out| env.diff_without(page, diff, later, out));
+    }
+
     fn copied_beside_writers(&mut self, pages: &mut Vec<Page>) {
         self.append(pages, |env, pages| env.copied_beside_writers(pages));
     }

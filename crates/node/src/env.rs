@@ -15,7 +15,7 @@ use gondwana_coherence::{
 use gondwana_control::Offer as HandedOver;
 use gondwana_control::Report;
 use gondwana_fabric::{Fabric, SendError};
-use gondwana_memory::diff::Malformed;
+use gondwana_memory::diff::{self, Malformed};
 use gondwana_memory::{MemoryError, PAGE_SIZE, PageBytes, Pages, Peer, RemoteMemory};
 use gondwana_racing::RacingBytes;
 use gondwana_topology::{NodeId, NodeSet};
@@ -178,8 +178,8 @@ fn report_held_up(by: u16) {
 }
 
 /// A malformed diff ends the run: its origin broke the protocol.
-fn must_be_diff(page: Page, patched: Result<(), Malformed>) {
-    if let Err(error) = patched {
+fn must_be_diff<T>(page: Page, used: Result<T, Malformed>) {
+    if let Err(error) = used {
         crate::fatal(&format!("a diff of page {} is malformed: {error}", page.0));
     }
 }
@@ -255,6 +255,10 @@ impl Env for NodeEnv {
     fn patch_with_twin(&mut self, page: Page, diff: &[u8]) {
         let patched = self.pages.patch_with_twin(page.0, diff);
         must_be_diff(page, patched);
+    }
+
+    fn diff_without(&mut self, page: Page, diff: &[u8], later: &[u8], out: &mut Vec<u8>) {
+        must_be_diff(page, diff::encode_rest(diff, later, out));
     }
 
     fn merge(&mut self, page: Page, incoming: &[u8]) {

@@ -287,6 +287,13 @@ impl Env for SimEnv<'_> {
         }
     }
 
+    fn diff_without(&mut self, _page: Page, diff: &[u8], later: &[u8], out: &mut Vec<u8>) {
+        let is_later = |change: &&[u8]| later.chunks_exact(3).any(|later| later[..2] == change[..2]);
+        diff.chunks_exact(3)
+            .filter(|change| !is_later(change))
+            .for_each(|change| out.extend_from_slice(change));
+    }
+
     fn patch(&mut self, page: Page, diff: &[u8]) {
         if self.memory.common.contains(&page) {
             return self.patch_common(page, diff);

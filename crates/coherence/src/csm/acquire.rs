@@ -2,7 +2,9 @@
 
 use super::Csm;
 use super::message::{CsmMessage, Update, pieces};
-use super::state::{PENDING, REFETCH, State};
+use super::outbox::FlushId;
+use super::state::{PENDING, REFETCH, State, TWIN};
+use super::uncommitted::apply;
 use crate::runs::{count_of, runs};
 use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
@@ -29,16 +31,19 @@ impl Csm {
         for &page in pages {
             self.take_notice(page, env);
         }
+        let (me, completed) = (self.pages.me(), 0);
+        let id = FlushId { number: flush, origin, completed, is_own: origin == me };
         for (&Update { page, length }, diff) in updates.iter().zip(diffs) {
             env.observe(Event::UpdateReceived { bytes: length }, page, 1, from);
-            self.take_update(page, diff, env);
+            self.take_update(page, id, diff, env);
         }
         self.counters.updates_received += updates.len() as u64;
-        if origin == self.pages.me() {
-            return self.take_notice_ack(flush, env);
+        let keeps = self.options.ordered && !updates.is_empty();
+        if id.is_own {
+            return self.take_notice_ack(me, flush, keeps, env);
         }
         self.pages.check_node(NAME, origin)?;
-        self.send(origin, &CsmMessage::NoticeAck { flush }, &[], env);
+        self.send(origin, &CsmMessage::NoticeAck { flush, keeps }, &[], env);
         Ok(())
     }
 
@@ -74,13 +79,26 @@ impl Csm {
         }
     }
 
-    /// Brings a copy up to date. What is released can be seen before the acquire: only programs with data races can tell.
-    fn take_update(&mut self, page: Page, diff: &[u8], env: &mut dyn Env) {
-        match self.pages.entry(page).state {
-            // Even if there is a notice about it: that may be older than the copy, and the home counts on the update.
-            State::Shared => env.patch(page, diff),
+    /// Brings a copy up to date. What is released can be seen before the acquire: only programs with data races can tell, if pages are
+    /// not ordered.
+    fn take_update(&mut self, page: Page, flush: FlushId, diff: &[u8], env: &mut dyn Env) {
+        let entry = *self.pages.entry(page);
+        let ordered;
+        let diff = if self.options.ordered {
+            ordered = self.ordered_update(page, diff, env);
+            &ordered
+        } else {
+            diff
+        };
+        match entry.state {
+            State::Shared | State::Dirty if self.options.ordered => {
+                self.keep_diff(page, flush, diff.to_vec())
+            }
+            // Even if there is a notice about it, or it is given up: the notice may be older than the copy, and the home counts on the update.
             // Bytes that this node has written, too, were released to the writer before: they are not unflushed.
-            State::Dirty => env.patch_with_twin(page, diff),
+            State::Shared | State::Dirty | State::Invalid | State::StaleDirty | State::Deferred => {
+                apply(page, diff, entry.has(TWIN), env);
+            }
             // A copy that has been asked for is served later, and so with what the home has sent before. Taken for one that has been
             // overtaken, it would be asked for again after the next acquire, and so on.
             _ => (),
@@ -126,6 +144,9 @@ impl Csm {
         });
         for (first, count) in runs(&pages) {
             env.protect(first, count, Access::None);
+        }
+        for &page in &pages {
+            self.apply_hidden(page, env);
         }
         // One system call may be about pages of several homes.
         let home = |page: Page| self.pages.get(page).probable_home;

@@ -131,7 +131,7 @@ impl Csm {
                 self.counters.exclusive_entered += 1;
             } else {
                 entry.state = State::HomeDirty;
-                if keep && (entry.has(REWRITTEN) || updates && !known.rereads.is_empty()) {
+                if keep && entry.has(REWRITTEN) || updates && !known.rereads.is_empty() {
                     entry.set(TWIN);
                     // Who is still copying may copy what is written from now on.
                     known.copied |= !known.claimed.is_empty();
@@ -197,6 +197,7 @@ impl Csm {
 
     fn write_copy(&mut self, first: Page, most: u32, env: &mut dyn Env) {
         let count = self.pages.run(first, most, |entry| entry.state == State::Shared);
+        let count = leading(first, count, |page| !self.is_taken(page));
         self.twin(first, count, env);
         env.protect(first, count, Access::Write);
         // Whether the others will be written as well is not known.

@@ -24,12 +24,14 @@ pub(super) struct Flush {
     receivers: NodeSet,
     /// Diffs have been sent: their homes may send notices to further nodes.
     has_diffs: bool,
+    /// Sharers have been sent updates.
+    has_updates: bool,
     /// Some of them are of pages that stay writable, which cannot be brought up to date before the acknowledgement.
     has_kept: bool,
     /// It begins when the one before is complete (`ordered.rs`).
     waiting: bool,
-    /// The nodes that have diffs of it and are to be told when it is complete.
-    homes: NodeSet,
+    /// The nodes that keep diffs of it until they are told that it is complete (`uncommitted.rs`).
+    keepers: NodeSet,
     /// They have been told ahead.
     committed: bool,
     waiters: Vec<Waiter>,
@@ -40,9 +42,9 @@ impl Flush {
         self.entries == 0 && self.notices == 0 && self.held.is_empty() && !self.waiting
     }
 
-    /// The homes that show its diffs when they are told that it is complete.
-    pub(super) fn to_commit(&self) -> NodeSet {
-        self.homes
+    /// The nodes that show its diffs when they are told that it is complete.
+    pub(super) fn keepers(&self) -> NodeSet {
+        self.keepers
     }
 
     /// More was sent for the same flush.
@@ -51,8 +53,9 @@ impl Flush {
         self.notices += sent.notices;
         self.held.extend(sent.held);
         self.receivers = self.receivers.union(&sent.receivers);
-        self.homes = self.homes.union(&sent.homes);
+        self.keepers = self.keepers.union(&sent.keepers);
         self.has_diffs |= sent.has_diffs;
+        self.has_updates |= sent.has_updates;
         self.has_kept |= sent.has_kept;
     }
 
@@ -125,11 +128,12 @@ impl Flushes {
         }
     }
 
-    /// The number of the last flush if its homes have not been told that it is complete, and it has some; they are told now.
+    /// The number of the last flush if somebody keeps its diffs and has not been told that it is complete, but is told now.
     pub(super) fn commit_early(&mut self) -> Option<u64> {
         let number = self.last()?;
         let last = self.queue.back_mut()?;
-        (!last.waiting && last.has_diffs && !std::mem::replace(&mut last.committed, true)).then_some(number)
+        let is_kept = !last.waiting && (last.has_diffs || last.has_updates);
+        (is_kept && !std::mem::replace(&mut last.committed, true)).then_some(number)
     }
 
     fn get(&mut self, number: u64) -> Result<&mut Flush, Violation> {
@@ -212,6 +216,7 @@ impl Csm {
         self.stop_idle_writers(pages, env);
         let mut batches = std::mem::take(&mut self.scratch.batches);
         let mut notices = std::mem::take(&mut self.scratch.notices);
+        let (in_order, mut released) = (self.is_updated_in_order(), Vec::new());
         for &page in pages {
             self.withdraw(page, env);
             let entry = *self.pages.entry(page);
@@ -241,12 +246,20 @@ impl Csm {
             let limit = self.options.bulk_limit;
             let home = entry.probable_home;
             let sent = batches.add(home, id, limit, to, env, |bulk, env| {
+                let begin = bulk.len();
                 if goes_on {
                     env.diff_and_keep(page, bulk)
                 } else {
                     env.diff(page, bulk)
                 };
+                if in_order {
+                    released.extend_from_slice(&bulk[begin..]);
+                }
             });
+            if !released.is_empty() {
+                self.put_behind_kept(page, &released, env);
+                self.note_sent(page, std::mem::take(&mut released));
+            }
             if !goes_on {
                 env.drop_twin(page);
                 let entry = self.pages.entry(page);
@@ -277,6 +290,7 @@ impl Csm {
         batches.send(id, env);
         let sent = notices.send(id, self.options.bulk_limit, env);
         flush.notices = i64::from(sent.messages);
+        flush.has_updates = sent.updates > 0;
         flush.receivers = flush.receivers.union(&sent.receivers);
         self.count_told(sent);
         self.scratch.batches = batches;
@@ -302,7 +316,7 @@ impl Csm {
         &mut self,
         from: NodeId,
         number: u64,
-        entries: u32,
+        (entries, pages): (u32, &[Page]),
         notices: u32,
         grants: &[HomeGrant],
         env: &mut dyn Env,
@@ -312,7 +326,10 @@ impl Csm {
         flush.entries =
             flush.entries.checked_sub(entries).ok_or(Violation::UnknownFlush { flush: number })?;
         flush.notices += i64::from(notices);
-        flush.homes.insert(from);
+        if self.options.ordered {
+            flush.keepers.insert(from);
+        }
+        pages.iter().for_each(|&page| self.forget_sent(page));
         for &HomeGrant { page, .. } in grants {
             self.pages.check(page, 1)?;
             let entry = self.pages.entry(page);
@@ -320,6 +337,7 @@ impl Csm {
                 return Err(Violation::Unexpected { message: NAME, page });
             }
         }
+        self.show_as_former_home(grants.iter().map(|grant| grant.page), env)?;
         for run in grants.chunk_by(|a, b| a.page.0 + 1 == b.page.0) {
             let histories: Vec<History> = run.iter().map(|grant| grant.history).collect();
             self.become_home(run[0].page, &histories, env);
@@ -332,8 +350,19 @@ impl Csm {
         Ok(())
     }
 
-    pub(super) fn take_notice_ack(&mut self, number: u64, env: &mut dyn Env) -> Result<(), Violation> {
-        self.flushes.get(number)?.notices -= 1;
+    /// `keeps`: the sharer keeps updates until it is told that the flush is complete.
+    pub(super) fn take_notice_ack(
+        &mut self,
+        from: NodeId,
+        number: u64,
+        keeps: bool,
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        let flush = self.flushes.get(number)?;
+        flush.notices -= 1;
+        if keeps {
+            flush.keepers.insert(from);
+        }
         self.complete_flushes(env);
         Ok(())
     }

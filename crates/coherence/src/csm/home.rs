@@ -244,7 +244,7 @@ impl Csm {
         let unconfirmed = known.unconfirmed(&self.completed);
         let can_update = !diff.is_empty() && known.updates < self.options.updates && !self.is_contested(page);
         let updated = if can_update { others.intersection(&known.rereads) } else { NodeSet::EMPTY };
-        let updated = updated.difference(&unconfirmed);
+        let updated = updated.difference(&unconfirmed).difference(&self.to_be_answered(page));
         let notified = others.difference(&updated).union(&unconfirmed);
         if notified.is_empty() && updated.is_empty() {
             return Told { any: false, awaited: NodeSet::EMPTY };
@@ -315,6 +315,7 @@ impl Csm {
         self.pages.check_node(NAME, origin)?;
         let diffs = pieces(NAME, entries.iter().map(|entry| entry.length), bulk)?;
         let (mut applied, mut patched) = (0, 0);
+        let mut in_order = Vec::new();
         let mut grants = Vec::new();
         let mut batches = std::mem::take(&mut self.scratch.batches);
         let mut notices = std::mem::take(&mut self.scratch.notices);
@@ -343,6 +344,9 @@ impl Csm {
                 continue;
             }
             applied += 1;
+            if self.options.ordered {
+                in_order.push(page);
+            }
             if known.state == State::HomeCommon {
                 if !diff.is_empty() {
                     env.patch(page, diff);
@@ -379,7 +383,7 @@ impl Csm {
             if let Some(history) = self.after_diff(page, origin, entry.valid) {
                 grants.push(HomeGrant { page, history, notified: told.awaited });
             } else if !shows && !diff.is_empty() {
-                self.keep_diff(page, flush, diff);
+                self.keep_diff(page, flush, diff.to_vec());
             }
         }
         self.counters.patches += patched;
@@ -394,8 +398,13 @@ impl Csm {
         self.scratch.batches = batches;
         self.scratch.notices = notices;
         if applied > 0 {
-            let message =
-                CsmMessage::DiffAck { flush: flush.number, entries: applied, notices: sent.messages, grants };
+            let message = CsmMessage::DiffAck {
+                flush: flush.number,
+                entries: applied,
+                in_order,
+                notices: sent.messages,
+                grants,
+            };
             self.send(origin, &message, &[], env);
         }
         Ok(())
@@ -428,12 +437,13 @@ impl Csm {
     /// if its home moves to the origin: that has the only copy, all of it (`valid`), and nothing is unreleased here.
     fn after_diff(&mut self, page: Page, origin: NodeId, valid: bool) -> Option<History> {
         let migrate = self.options.migrate;
+        let in_order = !self.is_uncommitted(page) && !self.is_updating(page, origin);
         let (entry, directory) = self.pages.split(page);
         let known = directory.record(&mut entry.directory);
         let only_copy = known.sharers == NodeSet::only(origin) && entry.state == State::HomeShared;
         let migrate = migrate || entry.has(PINNED);
         let moves = only_copy && valid && migrate && entry.may_move_to(origin, &known.history);
-        if moves && !self.is_uncommitted(page) {
+        if moves && in_order {
             return Some(self.leave_home(page, origin));
         }
         let (entry, directory) = self.pages.split(page);

@@ -75,6 +75,8 @@ impl Csm {
             match (idle, before) {
                 (Some(idle), Ok(index)) => kept[index].1 = idle,
                 (Some(idle), Err(_)) => kept.push((page, idle)),
+                // No thread reaches a page that is taken.
+                (None, _) if self.is_taken(page) => (),
                 (None, _) => stopped.push(page),
             }
         }
@@ -138,6 +140,9 @@ impl Csm {
             // What a reader copies itself is written once, an update four times: into and out of a message, into page and twin.
             let short = !self.options.one_sided || bytes <= self.pages.layout().page_size() / 2;
             let diff = if short { &diff[..] } else { &[] };
+            if self.options.ordered && !diff.is_empty() {
+                self.put_behind_kept(page, diff, env);
+            }
             self.tell_of_own(page, number, (diff, copied, &rewriters), notices, env);
         }
         if written {
@@ -162,7 +167,9 @@ impl Csm {
         entry.state = if alone { State::HomeExclusive } else { State::HomeShared };
         if alone {
             self.counters.exclusive_entered += 1;
-            env.protect(page, 1, Access::Write);
+            if !self.is_taken(page) {
+                env.protect(page, 1, Access::Write);
+            }
         }
     }
 
@@ -205,6 +212,9 @@ impl Csm {
     /// The homes of pages are about to be decided: makes kept pages ordinary ones. What this home has written is released early,
     /// so that the home can move; the home of a copy learns of the next writes to it even if they change nothing.
     pub(super) fn end_kept(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        if self.options.keep == 0 {
+            return;
+        }
         let mut here = Vec::new();
         for page in span(first, count) {
             let entry = self.pages.entry(page);

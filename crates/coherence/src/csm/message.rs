@@ -51,12 +51,15 @@ pub enum CsmMessage {
         flush: u64,
         /// How many entries this acknowledges.
         entries: u32,
+        /// Their pages, where pages are ordered: what comes about them from now on is about later changes.
+        in_order: Vec<Page>,
         /// How many `Notices` messages were sent on behalf of them, each of which will be acknowledged.
         notices: u32,
         /// Pages whose home moves to the receiver, in ascending order.
         grants: Vec<HomeGrant>,
     },
-    /// Origin to homes: all have been told of what this flush changes, which its homes may show. Only where pages are ordered.
+    /// Origin to those that keep diffs of this flush: all have been told of what it changes, which may be shown. Only where pages are
+    /// ordered.
     Commit {
         /// The number of the flush at its origin.
         flush: u64,
@@ -77,6 +80,8 @@ pub enum CsmMessage {
     NoticeAck {
         /// The number of the flush.
         flush: u64,
+        /// The sender keeps the updates until the flush is committed.
+        keeps: bool,
     },
     /// Home to all others: these pages are common.
     Common {

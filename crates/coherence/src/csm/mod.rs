@@ -60,6 +60,7 @@ mod part;
 mod place;
 mod policy;
 mod state;
+mod uncommitted;
 
 pub use message::{CsmMessage, DiffEntry, Grant, HomeGrant, Update};
 pub use options::CsmOptions;
@@ -275,14 +276,14 @@ impl Csm {
                     env,
                 )
             }
-            CsmMessage::DiffAck { flush, entries, notices, grants } => {
-                self.take_diff_ack(from, flush, entries, notices, &grants, env)
+            CsmMessage::DiffAck { flush, entries, in_order, notices, grants } => {
+                self.take_diff_ack(from, flush, (entries, &in_order), notices, &grants, env)
             }
             CsmMessage::Commit { flush } => self.take_commit(from, flush, env),
             CsmMessage::Notices { flush, origin, pages, updates } => {
                 self.take_notices(from, flush, origin, (&pages, &updates), bulk, env)
             }
-            CsmMessage::NoticeAck { flush } => self.take_notice_ack(flush, env),
+            CsmMessage::NoticeAck { flush, keeps } => self.take_notice_ack(from, flush, keeps, env),
             CsmMessage::Common { runs } => self.take_commons(from, &runs, false, env),
             CsmMessage::Touched { first, count } => self.take_commons(from, &[(first, count)], true, env),
             CsmMessage::Place { first, count, home, used } => self.take_place(first, count, home, used, env),

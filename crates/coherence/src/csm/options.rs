@@ -65,7 +65,7 @@ pub struct CsmOptions {
     /// many updates in a row instead of notices; then one notice. 0: none.
     pub updates: u8,
     /// Who reads what another node has written finds all that was written before it, even if the program synchronises by plain loads
-    /// and stores (see `ordered.rs`). Then no page is read one-sided, updated, kept or common.
+    /// and stores (see `ordered.rs`). Then no page is read one-sided, kept or common.
     pub ordered: bool,
     /// As [`StartOptions::common_after`].
     pub common_after: Option<CommonAfter>,
@@ -80,11 +80,7 @@ pub struct CsmOptions {
 impl CsmOptions {
     /// The same without what would show a write before others are told of those before it.
     pub(super) fn in_order(self) -> Self {
-        if self.ordered {
-            Self { one_sided: false, keep: 0, updates: 0, common_after: None, ..self }
-        } else {
-            self
-        }
+        if self.ordered { Self { one_sided: false, keep: 0, common_after: None, ..self } } else { self }
     }
 }
 

@@ -7,14 +7,14 @@
 //! - *One release at a time.* All pages are protected before the first is compared, so that a release is a snapshot of what the node's
 //!   threads wrote. The next one begins when it is complete: a page that had to wait for its last diff would be compared later
 //!   than the others.
-//! - *The home shows a diff when it is committed.* It tells the sharers and acknowledges at once, but applies the diff when the origin says
-//!   that all acknowledgements have come. Then the pages of the diffs are taken from its threads, all are changed, and all are given
-//!   back. Requests for a page wait until its diffs are committed. The only peer of a node can be told at once.
+//! - *A diff is shown when it is committed* (`uncommitted.rs`). The home tells the sharers, or updates them, and acknowledges at once. It and
+//!   those that are updated apply the diff when the origin says that all acknowledgements have come. Requests for a page wait until its
+//!   diffs are committed. The only peer of a node can be told at once.
 //! - *The home shows what it has written when it is released.* An answer with contents begins a release, and leaves when that is
 //!   complete. Of a page that is written meanwhile, the answer has what was there when it was asked for.
 //! - *What arrives is an acquire:* contents, and diffs that are committed. The pages that have come keep their notices, which may be
 //!   about later writes.
-//! - *An acquire takes pages with uncommitted diffs from the threads of their home*, until these are committed: the node that wrote them
+//! - *An acquire takes pages with uncommitted diffs from a node's threads*, until these are committed: the node that wrote them
 //!   may have told a third one that they are, from which this node has heard.
 //!
 //! Nothing says when a thread looks at what others have written. So that nobody waits for ever, a node releases and acquires every so
@@ -26,11 +26,12 @@ use super::Csm;
 use super::flush::Flush;
 use super::message::{CsmMessage, Grant};
 use super::outbox::FlushId;
-use super::state::State;
-use crate::runs::{leading, runs, span};
-use crate::{Access, Env, Page, Violation};
-use gondwana_topology::NodeId;
-use std::collections::{BTreeMap, VecDeque};
+use super::state::{State, TWIN};
+use super::uncommitted::Unshown;
+use crate::runs::span;
+use crate::{Env, Page, Violation};
+use gondwana_topology::{NodeId, NodeSet};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How long what is written is not seen at most, and the same for each page that is to be released: then such releases take a small
@@ -38,24 +39,7 @@ use std::time::Duration;
 const UNSEEN: Duration = Duration::from_millis(10);
 const UNSEEN_OF_PAGE: Duration = Duration::from_micros(400);
 
-/// A diff that its home may not show yet.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Uncommitted {
-    page: Page,
-    origin: NodeId,
-    flush: u64,
-    diff: Vec<u8>,
-}
-
-/// A page with such diffs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Awaiting {
-    diffs: u32,
-    /// Threads of this node cannot reach the page.
-    taken: bool,
-}
-
-/// A request for a page with such a diff.
+/// A request for a page with an uncommitted diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Postponed {
     first: Page,
@@ -76,18 +60,13 @@ struct Answer {
 /// What ordered pages wait for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Order {
-    /// In the order in which they came.
-    uncommitted: Vec<Uncommitted>,
-    /// Their pages.
-    awaiting: BTreeMap<Page, Awaiting>,
-    /// True if threads can reach one of them.
-    shows_some: bool,
+    pub(super) unshown: Unshown,
     postponed: Vec<Postponed>,
     /// In the order in which they are to leave.
     answers: VecDeque<Answer>,
     /// This node has released, or acquired, since it last caught up.
     released: bool,
-    acquired: bool,
+    pub(super) acquired: bool,
 }
 
 impl Csm {
@@ -95,16 +74,6 @@ impl Csm {
     pub(super) fn is_in_order(&self, to: NodeId) -> bool {
         let nodes = self.pages.layout().nodes();
         !self.options.ordered || self.dirty.is_empty() && self.flushes.all_concern_only(to, nodes)
-    }
-
-    /// True of a page at its home with diffs that are not committed.
-    pub(super) fn is_uncommitted(&self, page: Page) -> bool {
-        self.order.awaiting.contains_key(&page)
-    }
-
-    /// True of such a page that threads of this node cannot reach.
-    pub(super) fn is_taken(&self, page: Page) -> bool {
-        self.order.awaiting.get(&page).is_some_and(|awaiting| awaiting.taken)
     }
 
     /// [`Protocol::catch_up`](crate::Protocol::catch_up).
@@ -123,107 +92,6 @@ impl Csm {
         Some(UNSEEN.max(UNSEEN_OF_PAGE.saturating_mul(pages)))
     }
 
-    /// Keeps a diff until it is committed.
-    pub(super) fn keep_diff(&mut self, page: Page, FlushId { origin, number, .. }: FlushId, diff: &[u8]) {
-        let diff = Uncommitted { page, origin, flush: number, diff: diff.to_vec() };
-        self.order.uncommitted.push(diff);
-        let awaiting = self.order.awaiting.entry(page).or_default();
-        awaiting.diffs += 1;
-        self.order.shows_some |= !awaiting.taken;
-    }
-
-    /// True if threads of this node can reach no page with uncommitted diffs.
-    pub(super) fn has_taken_uncommitted(&self) -> bool {
-        !self.order.shows_some
-    }
-
-    /// Takes all pages with uncommitted diffs from this node's threads.
-    pub(super) fn take_uncommitted(&mut self, env: &mut dyn Env) {
-        self.order.acquired = true;
-        if !std::mem::take(&mut self.order.shows_some) {
-            return;
-        }
-        let reached = self.order.awaiting.iter_mut().filter(|(_, awaiting)| !awaiting.taken);
-        let pages: Vec<Page> = reached
-            .map(|(&page, awaiting)| {
-                awaiting.taken = true;
-                page
-            })
-            .collect();
-        for (first, count) in runs(&pages) {
-            env.protect(first, count, Access::None);
-        }
-    }
-
-    /// A flush of another node is complete.
-    pub(super) fn take_commit(
-        &mut self,
-        from: NodeId,
-        flush: u64,
-        env: &mut dyn Env,
-    ) -> Result<(), Violation> {
-        self.pages.check_node("Commit", from)?;
-        let kept = std::mem::take(&mut self.order.uncommitted);
-        let (committed, rest) = kept.into_iter().partition(|diff| diff.origin == from && diff.flush == flush);
-        self.order.uncommitted = rest;
-        self.show(committed, env);
-        self.serve_postponed(env)
-    }
-
-    /// Shows all diffs of a page, which no thread of this node can reach.
-    pub(super) fn show_leaving(&mut self, page: Page, env: &mut dyn Env) {
-        if self.order.awaiting.remove(&page).is_none() {
-            return;
-        }
-        self.order.uncommitted.retain(|diff| {
-            if diff.page == page {
-                env.patch(page, &diff.diff);
-            }
-            diff.page != page
-        });
-        self.resume(page, 1, env);
-    }
-
-    /// Shows diffs all at once.
-    fn show(&mut self, committed: Vec<Uncommitted>, env: &mut dyn Env) {
-        if committed.is_empty() {
-            return;
-        }
-        // Takes all pages with diffs from this node's threads.
-        self.invalidate(env);
-        let mut shown = Vec::new();
-        for Uncommitted { page, diff, .. } in committed {
-            env.patch(page, &diff);
-            if let Some(awaiting) = self.order.awaiting.get_mut(&page) {
-                awaiting.diffs -= 1;
-                if awaiting.diffs == 0 {
-                    self.order.awaiting.remove(&page);
-                    shown.push(page);
-                }
-            }
-        }
-        shown.sort_unstable();
-        for (first, count) in runs(&shown) {
-            let (mut next, end) = (first, first.0 + count);
-            while next.0 < end {
-                let access = self.access_of_home(next);
-                let alike = self.pages.layout().clip(next, end - next.0);
-                let alike = leading(next, alike, |page| self.access_of_home(page) == access);
-                env.protect(next, alike, access);
-                next.0 += alike;
-            }
-            self.resume(first, count, env);
-        }
-    }
-
-    /// What threads may do with a page of this home.
-    fn access_of_home(&self, page: Page) -> Access {
-        match self.pages.get(page).state {
-            State::HomeExclusive | State::HomeDirty => Access::Write,
-            _ => Access::Read,
-        }
-    }
-
     /// Keeps a request until the diffs of its page are committed; false if there are none.
     pub(super) fn postpone(&mut self, first: Page, count: u32, write: bool, requester: NodeId) -> bool {
         let postpones = self.is_uncommitted(first);
@@ -234,12 +102,24 @@ impl Csm {
     }
 
     /// Serves the requests whose pages have no uncommitted diffs any more.
-    fn serve_postponed(&mut self, env: &mut dyn Env) -> Result<(), Violation> {
+    pub(super) fn serve_postponed(&mut self, env: &mut dyn Env) -> Result<(), Violation> {
         for request in std::mem::take(&mut self.order.postponed) {
             let Postponed { first, count, write, requester } = request;
             self.serve_fetch(first, count, write, requester, env)?;
         }
         Ok(())
+    }
+
+    /// True if sharers are updated in order.
+    pub(super) fn is_updated_in_order(&self) -> bool {
+        self.options.ordered && self.options.updates > 0
+    }
+
+    /// All sharers of a page that this home writes get notices of the next release: what is compared could leave ahead of what was written before.
+    pub(super) fn write_without_twin(&mut self, page: Page, env: &mut dyn Env) {
+        if self.pages.entry(page).take(TWIN) {
+            env.drop_twin(page);
+        }
     }
 
     /// True of a page of this home that nobody here has written since it was shown to another node: a release was begun then.
@@ -271,6 +151,7 @@ impl Csm {
             let mut notices = std::mem::take(&mut self.scratch.notices);
             for page in span(first, count) {
                 if self.pages.entry(page).state == State::HomeDirty {
+                    self.write_without_twin(page, env);
                     self.tell_of_home(page, number, &mut notices, env);
                 }
             }
@@ -295,6 +176,21 @@ impl Csm {
             }
         }
         self.order.answers.push_back(Answer { to, message, contents, flush });
+    }
+
+    /// True if a sharer may not show yet what this home has updated it of.
+    pub(super) fn is_updating(&self, page: Page, sharer: NodeId) -> bool {
+        let updates = self.is_updated_in_order() && !self.flushes.is_empty();
+        updates && self.known(&self.pages.get(page)).rereads.contains(sharer)
+    }
+
+    /// The nodes to which an answer with older contents of this page is yet to be sent.
+    pub(super) fn to_be_answered(&self, page: Page) -> NodeSet {
+        let has = |answer: &&Answer| match &answer.message {
+            CsmMessage::Pages { first, served, .. } => page.0.wrapping_sub(first.0) < *served,
+            _ => false,
+        };
+        self.order.answers.iter().filter(has).map(|answer| answer.to).collect()
     }
 
     /// Sends the answers whose flushes are complete.
@@ -328,14 +224,14 @@ impl Csm {
         }
     }
 
-    /// Tells the homes of a flush's diffs that it is complete.
+    /// Tells those that keep diffs of a flush that it is complete.
     pub(super) fn commit(&mut self, flush: &Flush, number: u64, env: &mut dyn Env) {
-        for home in flush.to_commit().iter() {
-            self.send(home, &CsmMessage::Commit { flush: number }, &[], env);
+        for keeper in flush.keepers().iter() {
+            self.send(keeper, &CsmMessage::Commit { flush: number }, &[], env);
         }
     }
 
-    /// The same ahead of the acknowledgements where there is nobody else whom the home could tell.
+    /// The same ahead of the acknowledgements where there is nobody else who could be told.
     pub(super) fn commit_to_only_peer(&mut self, env: &mut dyn Env) {
         let (true, Some(peer)) = (self.options.ordered, self.pages.layout().only_peer()) else { return };
         if let Some(number) = self.flushes.commit_early() {

@@ -59,6 +59,9 @@ impl Csm {
         if entry.state == State::HomeDirty {
             // Nodes that have not been asked to leave it yet use their copies until they acquire.
             entry.take(REWRITTEN);
+            if self.options.ordered {
+                self.write_without_twin(page, env);
+            }
             self.flush_pages(&[page], false, env);
         }
         let completed = self.flushes.completed();
@@ -76,16 +79,18 @@ impl Csm {
                     env.observe(Event::Shared, page, 1, me);
                 }
                 env.protect(page, 1, Access::None);
-                self.show_leaving(page, env);
+                self.apply_hidden(page, env);
             }
             State::Dirty => {
                 entry.take(REWRITTEN);
                 entry.state = State::StaleDirty;
                 env.protect(page, 1, Access::None);
+                self.apply_hidden(page, env);
             }
             State::Shared => {
                 entry.state = State::Invalid;
                 env.protect(page, 1, Access::None);
+                self.apply_hidden(page, env);
             }
             _ => (),
         }

@@ -216,14 +216,61 @@ impl<'a> Diff<'a> {
     /// # Safety
     /// `page` must be valid for writes of a page; it may be racing. This processor must be able to run `kernel`.
     unsafe fn apply_with(&self, kernel: &Kernel, page: *mut u8) {
+        // SAFETY: `page` by our contract; parsing made the data as long as the masks have bits.
+        unsafe { (kernel.scatter)(self.data, &self.all_masks(), self.changed, page) }
+    }
+
+    /// The masks of all blocks.
+    fn all_masks(&self) -> Masks {
         let mut masks = [0; BLOCKS];
         let mut partial = self.masks();
         for block in bits(self.changed) {
             let is_full = self.full >> block & 1 == 1;
             masks[block] = if is_full { u64::MAX } else { partial.next().unwrap_or(0) };
         }
-        // SAFETY: `page` by our contract; parsing made the data as long as the masks have bits.
-        unsafe { (kernel.scatter)(self.data, &masks, self.changed, page) }
+        masks
+    }
+}
+
+/// Appends to `out` a diff of the bytes that the diff `bytes` changes and the diff `later` does not, and returns how many there are.
+/// Appends nothing if there are none.
+///
+/// # Errors
+/// If either is no diff, or not exactly one.
+pub fn encode_rest(bytes: &[u8], later: &[u8], out: &mut Vec<u8>) -> Result<usize, Malformed> {
+    let diff = Diff::parse(bytes)?;
+    let (masks, later) = (diff.all_masks(), Diff::parse(later)?.all_masks());
+    if bits(diff.changed).all(|block| masks[block] & later[block] == 0) {
+        out.extend_from_slice(bytes);
+        return Ok(diff.data.len());
+    }
+    let rest: Masks = std::array::from_fn(|block| masks[block] & !later[block]);
+    let changed = (0..BLOCKS).filter(|&block| rest[block] != 0).fold(0, |set, block| set | 1 << block);
+    if changed == 0 {
+        return Ok(0);
+    }
+    encode_masks(changed, &rest, out);
+    let begin = out.len();
+    let mut data = diff.data.iter();
+    for (block, byte) in
+        bits(diff.changed).flat_map(|block| bits(masks[block]).map(move |byte| (block, byte)))
+    {
+        let value = data.next().copied().unwrap_or_default();
+        if rest[block] >> byte & 1 == 1 {
+            out.push(value);
+        }
+    }
+    Ok(out.len() - begin)
+}
+
+/// Appends the part of a diff in front of the changed bytes. `changed` has a bit for each mask that is not 0.
+fn encode_masks(changed: u64, masks: &Masks, out: &mut Vec<u8>) {
+    let full =
+        bits(changed).filter(|&block| masks[block] == u64::MAX).fold(0u64, |set, block| set | 1 << block);
+    out.extend_from_slice(&changed.to_le_bytes());
+    out.extend_from_slice(&full.to_le_bytes());
+    for block in bits(changed & !full) {
+        out.extend_from_slice(&masks[block].to_le_bytes());
     }
 }
 
@@ -243,15 +290,9 @@ unsafe fn encode_with(
     if changed == 0 {
         return 0;
     }
-    let full =
-        bits(changed).filter(|&block| masks[block] == u64::MAX).fold(0u64, |set, block| set | 1 << block);
     // The kernels store whole vectors and then step back, hence the room behind the last byte.
     out.reserve(MAX_DIFF_BYTES + BLOCK_BYTES);
-    out.extend_from_slice(&changed.to_le_bytes());
-    out.extend_from_slice(&full.to_le_bytes());
-    for block in bits(changed & !full) {
-        out.extend_from_slice(&masks[block].to_le_bytes());
-    }
+    encode_masks(changed, &masks, out);
     let begin = out.len();
     // SAFETY: `compare` filled the snapshot in every changed block. What is reserved leaves room for the changed
     // bytes and a block more, and `compact` wrote as many bytes as it returned.

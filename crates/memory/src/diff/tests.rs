@@ -46,6 +46,30 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
+    fn the_rest_of_a_diff_has_no_byte_of_the_later_one((twin, page) in twin_and_page(), (first, last) in twin_and_page()) {
+        let changes = |page: &PageBytes, twin: &PageBytes| {
+            let encoded = encode_by(&portable::KERNEL, page, twin);
+            (!encoded.is_empty()).then(|| (encoded, reference(page, twin)))
+        };
+        let (Some((diff, mut wanted)), Some((later, removed))) = (changes(&page, &twin), changes(&last, &first)) else {
+            return Ok(());
+        };
+        wanted.retain(|(at, _)| removed.binary_search_by_key(at, |&(at, _)| at).is_err());
+        let mut rest = vec![0xee; 3];
+        prop_assert_eq!(encode_rest(&diff, &later, &mut rest), Ok(wanted.len()));
+        let rest = rest.split_off(3);
+        prop_assert_eq!(rest.is_empty(), wanted.is_empty());
+        if !wanted.is_empty() {
+            let mut target = *twin;
+            apply(&rest, (&mut target).into()).unwrap();
+            let mut expected = *twin;
+            wanted.iter().for_each(|&(at, value)| expected[at] = value);
+            prop_assert_eq!(&target[..], &expected[..]);
+        }
+        prop_assert!(encode_rest(&diff, &later[1..], &mut vec![]).is_err());
+    }
+
+    #[test]
     fn every_kernel_finds_and_applies_the_changed_bytes((twin, page) in twin_and_page(), other in any::<u8>()) {
         let changes = reference(&page, &twin);
         let expected = encode_by(&portable::KERNEL, &page, &twin);
