@@ -198,6 +198,22 @@ fn plain_flags_beside_synchronisation_pages() {
     }
 }
 
+/// The flag's home leaves the page while a diff of it is not committed, and the reader has not left it.
+#[test]
+fn a_home_that_leaves_shows_nothing_before_its_time() {
+    let home = [Write(FLAG + 1, 1), Barrier];
+    let writer = [Write(DATA + 1, 1), Barrier, Write(DATA, 1), Write(FLAG, 1), Op::Promote(1)];
+    let reader = [Barrier, Look(DATA), Look(FLAG), Look(DATA)];
+    let mut model = Schedules::new(3, 2, &[(0, &writer), (1, &reader), (2, &home)], |layout| {
+        let csm = CsmOptions { ordered: true, migrate: false, ..CsmOptions::default() };
+        C11::new(layout, C11Options { csm, sc: ScOptions::default() })
+    });
+    model.setup.manager = Some(0);
+    model.forbidden = |world| world.threads[1].read == [0, 1, 0];
+    model.possible = |world| world.threads[1].read == [0, 1, 1];
+    model.check();
+}
+
 /// Programs that are right under release consistency stay so while a thread beside them makes one of their pages a synchronisation page.
 fn promoted_anywhere(seeds: std::ops::Range<u64>, sections: usize) {
     for seed in seeds {

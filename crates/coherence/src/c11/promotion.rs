@@ -201,7 +201,7 @@ impl C11 {
 
     /// The page is a synchronisation page from now on. Threads that waited for that go on.
     fn take_over(&mut self, page: Page, owner: NodeId, env: &mut dyn Env) {
-        self.csm.gone(page);
+        self.csm.gone(page, env);
         self.set_kind(page, PageKind::Synchronisation);
         self.promoted += 1;
         if owner == self.layout.me() {

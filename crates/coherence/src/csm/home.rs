@@ -363,9 +363,9 @@ impl Csm {
                 }
                 continue;
             }
-            let shows = !self.options.ordered || known.state == State::HomeLeaving;
+            let ordered = self.options.ordered;
             match known.has(TWIN) {
-                _ if !shows || diff.is_empty() => (),
+                _ if ordered || diff.is_empty() => (),
                 true => env.patch_with_twin(page, diff),
                 false => env.patch(page, diff),
             }
@@ -382,7 +382,7 @@ impl Csm {
             }
             if let Some(history) = self.after_diff(page, origin, entry.valid) {
                 grants.push(HomeGrant { page, history, notified: told.awaited });
-            } else if !shows && !diff.is_empty() {
+            } else if ordered && !diff.is_empty() {
                 self.keep_diff(page, flush, diff.to_vec());
             }
         }

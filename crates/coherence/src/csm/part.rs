@@ -79,7 +79,6 @@ impl Csm {
                     env.observe(Event::Shared, page, 1, me);
                 }
                 env.protect(page, 1, Access::None);
-                self.apply_hidden(page, env);
             }
             State::Dirty => {
                 entry.take(REWRITTEN);
@@ -108,8 +107,9 @@ impl Csm {
         leaving
     }
 
-    /// All nodes are done with the page. At its home, the contents stay where they are.
-    pub(crate) fn gone(&mut self, page: Page) {
+    /// All nodes are done with the page, and what they have written there is released. At its home, the contents stay where they are.
+    pub(crate) fn gone(&mut self, page: Page, env: &mut dyn Env) {
+        self.apply_hidden(page, env);
         self.pages.forget(page);
         self.pages.entry(page).state = State::Gone;
     }

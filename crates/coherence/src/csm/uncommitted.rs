@@ -184,6 +184,7 @@ impl Csm {
     fn access(&self, page: Page) -> Access {
         match self.pages.get(page).state {
             State::HomeExclusive | State::HomeDirty | State::Dirty => Access::Write,
+            State::HomeLeaving => Access::None,
             _ => Access::Read,
         }
     }
