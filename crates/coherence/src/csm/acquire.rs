@@ -2,7 +2,6 @@
 
 use super::Csm;
 use super::message::{CsmMessage, Update, pieces};
-use super::outbox::FlushId;
 use super::state::{PENDING, REFETCH, State, TWIN};
 use super::uncommitted::apply;
 use crate::runs::{count_of, runs};
@@ -31,16 +30,14 @@ impl Csm {
         for &page in pages {
             self.take_notice(page, env);
         }
-        let (me, completed) = (self.pages.me(), 0);
-        let id = FlushId { number: flush, origin, completed, is_own: origin == me };
         for (&Update { page, length }, diff) in updates.iter().zip(diffs) {
             env.observe(Event::UpdateReceived { bytes: length }, page, 1, from);
-            self.take_update(page, id, diff, env);
+            self.take_update(page, (origin, flush), diff, env);
         }
         self.counters.updates_received += updates.len() as u64;
         let keeps = self.options.ordered && !updates.is_empty();
-        if id.is_own {
-            return self.take_notice_ack(me, flush, keeps, env);
+        if origin == self.pages.me() {
+            return self.take_notice_ack(origin, flush, keeps, env);
         }
         self.pages.check_node(NAME, origin)?;
         self.send(origin, &CsmMessage::NoticeAck { flush, keeps }, &[], env);
@@ -81,27 +78,24 @@ impl Csm {
 
     /// Brings a copy up to date. What is released can be seen before the acquire: only programs with data races can tell, if pages are
     /// not ordered.
-    fn take_update(&mut self, page: Page, flush: FlushId, diff: &[u8], env: &mut dyn Env) {
+    fn take_update(&mut self, page: Page, flush: (NodeId, u64), diff: &[u8], env: &mut dyn Env) {
         let entry = *self.pages.entry(page);
-        let ordered;
-        let diff = if self.options.ordered {
-            ordered = self.ordered_update(page, diff, env);
-            &ordered
-        } else {
-            diff
-        };
-        match entry.state {
-            State::Shared | State::Dirty if self.options.ordered => {
-                self.keep_diff(page, flush, diff.to_vec())
-            }
-            // Even if there is a notice about it, or it is given up: the notice may be older than the copy, and the home counts on the update.
-            // Bytes that this node has written, too, were released to the writer before: they are not unflushed.
-            State::Shared | State::Dirty | State::Invalid | State::StaleDirty | State::Deferred => {
-                apply(page, diff, entry.has(TWIN), env);
-            }
+        let is_used = matches!(entry.state, State::Shared | State::Dirty);
+        // Even if the copy is given up, or there is a notice about it: that may be older than the copy, and the home counts on the update.
+        if !is_used && !matches!(entry.state, State::Invalid | State::StaleDirty | State::Deferred) {
             // A copy that has been asked for is served later, and so with what the home has sent before. Taken for one that has been
             // overtaken, it would be asked for again after the next acquire, and so on.
-            _ => (),
+            return;
+        }
+        if !self.options.ordered {
+            // Bytes that this node has written, too, were released to the writer before: they are not unflushed.
+            return apply(page, diff, entry.has(TWIN), env);
+        }
+        let diff = self.without_sent(page, diff, env);
+        if is_used {
+            self.keep_diff(page, flush, diff);
+        } else {
+            apply(page, &diff, entry.has(TWIN), env);
         }
     }
 

@@ -383,7 +383,7 @@ impl Csm {
             if let Some(history) = self.after_diff(page, origin, entry.valid) {
                 grants.push(HomeGrant { page, history, notified: told.awaited });
             } else if ordered && !diff.is_empty() {
-                self.keep_diff(page, flush, diff.to_vec());
+                self.keep_diff(page, (origin, flush.number), diff.to_vec());
             }
         }
         self.counters.patches += patched;

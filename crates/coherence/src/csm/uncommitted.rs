@@ -10,7 +10,6 @@
 //!   contents, and counts on them.
 
 use super::Csm;
-use super::outbox::FlushId;
 use super::state::{State, TWIN};
 use crate::runs::{leading, runs};
 use crate::{Access, Env, Page, Violation};
@@ -63,16 +62,16 @@ impl Csm {
         !self.order.unshown.shows_some
     }
 
-    /// Keeps a diff until it is committed.
-    pub(super) fn keep_diff(&mut self, page: Page, FlushId { origin, number, .. }: FlushId, diff: Vec<u8>) {
+    /// Keeps a diff of a node's flush until that is committed.
+    pub(super) fn keep_diff(&mut self, page: Page, (origin, flush): (NodeId, u64), diff: Vec<u8>) {
         let unshown = &mut self.order.unshown;
         let awaiting = unshown.awaiting.entry(page).or_default();
-        awaiting.diffs.push(Uncommitted { origin, flush: number, diff, committed: false });
+        awaiting.diffs.push(Uncommitted { origin, flush, diff, committed: false });
         unshown.shows_some |= !awaiting.taken;
     }
 
-    /// An update of a copy, but for bytes that the home has from this node behind it.
-    pub(super) fn ordered_update(&mut self, page: Page, diff: &[u8], env: &mut dyn Env) -> Vec<u8> {
+    /// An update but for bytes that the home has from this node behind it.
+    pub(super) fn without_sent(&mut self, page: Page, diff: &[u8], env: &mut dyn Env) -> Vec<u8> {
         match self.order.unshown.sent.get(&page) {
             Some(sent) => rest(page, diff, sent, env),
             None => diff.to_vec(),
