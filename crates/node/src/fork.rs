@@ -17,8 +17,9 @@ use std::time::Duration;
 /// How many pages after a missing one are fetched with it.
 const AHEAD: u32 = 127;
 
-/// How long a fork waits for a thread that begins or ends before it looks again.
+/// How long a fork waits for threads that begin or end before it looks again, and how often.
 const HOLD_AGAIN: Duration = Duration::from_micros(50);
+const MOST_HOLDS: u32 = 400;
 
 /// What a child of a [`Node::fork`] is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,8 +54,8 @@ impl Node {
     /// Makes a child process by `fork`. What was shared becomes the child's private copy of this node's memory,
     /// and the child is no node any more. What other nodes alone have is fetched before, so the child sees each byte as it was at some moment of
     /// this call, or as the calling thread left it. `own` is the part of the [thread memory](gondwana_memory::ThreadMemory) that the calling thread has, if
-    /// it has any. `hold` keeps other threads of this node from beginning and ending, or gives `None` if one does just now; what it gives is
-    /// called with the result of `fork` when the child has its memory, in both processes.
+    /// it has any. `hold` keeps other threads of this node from beginning and ending, or gives `None` if one does just now, which is
+    /// waited for for a short time; what it gives is called with the result of `fork` when the child has its memory, in both processes.
     ///
     /// # Errors
     /// `EAGAIN` if the kernel refuses a page that both have, or what `fork` gives (as its result).
@@ -110,14 +111,18 @@ impl Node {
         });
     }
 
-    /// The lock on the machines, and what `hold` gives. A thread that begins or ends may need the one before the other can be had.
-    fn at_rest<H>(&'static self, hold: impl Fn() -> Option<H>) -> (CoreGuard<'static>, H) {
+    /// The lock on the machines, and what `hold` gives. A thread that begins or ends may need the one before the other can be had. Nor may
+    /// it be waited for without end: it may wait for a lock that the program's handlers of this fork have taken.
+    fn at_rest<H>(&'static self, hold: impl Fn() -> Option<H>) -> (CoreGuard<'static>, Option<H>) {
+        let mut tries = 0;
         loop {
             let core = self.core();
-            if let Some(held) = hold() {
+            let held = hold();
+            if held.is_some() || tries == MOST_HOLDS {
                 return (core, held);
             }
             drop(core);
+            tries += 1;
             // A thread cannot be cancelled here.
             Thread::in_runtime(|| std::thread::sleep(HOLD_AGAIN));
         }
@@ -154,7 +159,9 @@ impl Node {
             FORMER.store(CURRENT.load(Ordering::Acquire), Ordering::Release);
             CURRENT.store(std::ptr::null_mut(), Ordering::Release);
             core.leave_to_parent();
-            held(0);
+            if let Some(held) = held {
+                held(0);
+            }
             return Ok(0);
         }
         let here = &raw const number as usize;
@@ -169,7 +176,9 @@ impl Node {
         if number > 0 {
             birth.wait(number);
         }
-        held(number);
+        if let Some(held) = held {
+            held(number);
+        }
         Ok(number)
     }
 }
