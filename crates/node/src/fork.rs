@@ -19,7 +19,7 @@ const AHEAD: u32 = 127;
 
 /// How long a fork waits for threads that begin or end before it looks again, and how often.
 const HOLD_AGAIN: Duration = Duration::from_micros(50);
-const MOST_HOLDS: u32 = 400;
+const MOST_HOLDS: u32 = 2000;
 
 /// What a child of a [`Node::fork`] is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
