@@ -300,6 +300,14 @@ fn erc_places_no_memory() {
 }
 
 #[test]
+fn pages_are_in_order_over_tcp_only() {
+    let options = ["--protocol", "csm-ordered", "--fabric", "shm", "./sor"];
+    let ran = run(&mut whole().run(&whole().apps, &options), LIMIT);
+    assert_eq!(ran.status.and_then(|status| status.code()), Some(2));
+    assert!(ran.errors.contains("orders pages over tcp only; say --fabric tcp"), "{}", ran.errors);
+}
+
+#[test]
 fn workloads_under_other_protocols_equal_native() {
     for app in ["barnes", "fft", "gauss", "lu", "omp-tasks", "radix", "sor", "tsp", "water-nsquared"] {
         let ways = [ways(&[2], &["shm"], &OTHER_PROTOCOLS), ways(&[4], &["tcp"], &OTHER_PROTOCOLS)].concat();

@@ -56,6 +56,12 @@ pub fn run(mut options: RunOptions) -> Result<ExitCode, Failure> {
     } else {
         choose(&options, asked, fabric, &program)?
     };
+    if protocol.name == ORDERED.name && fabric == Fabric::Shm {
+        return Err(Failure::usage(format!(
+            "--protocol {} orders pages over tcp only; say --fabric tcp, or --consistency sc",
+            protocol.name
+        )));
+    }
     if protocol.placed == PlacedHomes::Fixed && policies.homes != Homes::default() {
         let name = protocol.name;
         return Err(Failure::usage(format!(
