@@ -51,6 +51,8 @@ impl crate::rules::Rules {
     }
 }
 
+/// # Safety
+/// The program's call, of which the return address is at `slot`, has not returned yet, and keeps the C library's rules for it.
 unsafe extern "C" fn allocate(size: usize, slot: *const usize) -> *mut c_void {
     // SAFETY: the call waits for this one.
     match unsafe { placed_for(size, MALLOC_ALIGNMENT, slot) } {
@@ -60,6 +62,8 @@ unsafe extern "C" fn allocate(size: usize, slot: *const usize) -> *mut c_void {
     }
 }
 
+/// # Safety
+/// The program's call, of which the return address is at `slot`, has not returned yet, and keeps the C library's rules for it.
 unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, slot: *const usize) -> *mut c_void {
     let Some(bytes) = count.checked_mul(size) else {
         errno::set(libc::ENOMEM);
@@ -89,16 +93,22 @@ unsafe fn aligned(alignment: usize, size: usize, slot: *const usize) -> Option<*
     wanted.map(|block| block.address as *mut c_void)
 }
 
+/// # Safety
+/// The program's call, of which the return address is at `slot`, has not returned yet, and keeps the C library's rules for it.
 unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, slot: *const usize) -> *mut c_void {
     // SAFETY: the caller's request, for a call that waits.
     unsafe { aligned(alignment, size, slot).unwrap_or_else(|| next::memalign(alignment, size)) }
 }
 
+/// # Safety
+/// The program's call, of which the return address is at `slot`, has not returned yet, and keeps the C library's rules for it.
 unsafe extern "C" fn allocate_by_c11(alignment: usize, size: usize, slot: *const usize) -> *mut c_void {
     // SAFETY: the caller's request, for a call that waits.
     unsafe { aligned(alignment, size, slot).unwrap_or_else(|| next::aligned_alloc(alignment, size)) }
 }
 
+/// # Safety
+/// The program's call, of which the return address is at `slot`, has not returned yet, and keeps the C library's rules for it.
 unsafe extern "C" fn allocate_by_posix(
     result: *mut *mut c_void,
     alignment: usize,
@@ -118,11 +128,15 @@ unsafe extern "C" fn allocate_by_posix(
     }
 }
 
+/// # Safety
+/// The program's call, of which the return address is at `slot`, has not returned yet, and keeps the C library's rules for it.
 unsafe extern "C" fn allocate_page(size: usize, slot: *const usize) -> *mut c_void {
     // SAFETY: the caller's request, for a call that waits.
     unsafe { aligned(PAGE_SIZE, size, slot).unwrap_or_else(|| next::valloc(size)) }
 }
 
+/// # Safety
+/// The program's call, of which the return address is at `slot`, has not returned yet, and keeps the C library's rules for it.
 unsafe extern "C" fn allocate_pages(size: usize, slot: *const usize) -> *mut c_void {
     let whole = size.checked_next_multiple_of(PAGE_SIZE);
     // SAFETY: the caller's request, for a call that waits.
@@ -132,6 +146,8 @@ unsafe extern "C" fn allocate_pages(size: usize, slot: *const usize) -> *mut c_v
     }
 }
 
+/// # Safety
+/// The program's call, of which the return address is at `slot`, has not returned yet, and keeps the C library's rules for it.
 unsafe extern "C" fn reallocate_array(
     block: *mut c_void,
     count: usize,
@@ -149,6 +165,9 @@ unsafe extern "C" fn reallocate_array(
 }
 
 /// A block stays in place if it is large enough and at least half used, unless a rule places it elsewhere.
+///
+/// # Safety
+/// The program's call, of which the return address is at `slot`, has not returned yet, and keeps the C library's rules for it.
 unsafe extern "C" fn reallocate(block: *mut c_void, size: usize, slot: *const usize) -> *mut c_void {
     if block.is_null() {
         // SAFETY: the caller's request.
